@@ -20,9 +20,9 @@ import polars as pl
 from scipy import stats
 
 from benchmarks.recovery import TOLERATED, study
-from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
+from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, cap_weights, judge
 from brokerlab.calibrate.percentiles import backtest, current_setting, load
-from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
+from brokerlab.intervals import bootstrap_totals, percentile_interval, studentise
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.worlds import synthesise
 from tests.planted_grids import PLANTED
@@ -89,7 +89,7 @@ class World:
 
     def mean(self, name: str, tasks: slice = slice(None)) -> FloatArray:
         """Return the true mean of a quantity under every setting, with the judge's weights."""
-        weights = capped_weights(self.sizes)[tasks]
+        weights = cap_weights(self.sizes)[tasks]
         return np.asarray(weights @ self.values[name][tasks] / weights.sum())
 
     def history(
@@ -106,7 +106,7 @@ class World:
             {
                 "unit": np.arange(n),
                 "time": start + np.arange(n).astype("timedelta64[h]"),
-                "weight": capped_weights(self.sizes[picked]),
+                "weight": cap_weights(self.sizes[picked]),
             }
         )
         cut = {name: values[picked] for name, values in self.values.items()}
@@ -250,7 +250,7 @@ def fixed_coverage(
 ) -> Iterator[Line]:
     """Count how often 95 % intervals of given settings hold the truth."""
     pairs = ((DEPLOYED, (90, 12)), (DEPLOYED, (82, 18)), ((78, 12), (86, 18)))
-    weights = capped_weights(world.sizes)
+    weights = cap_weights(world.sizes)
     of: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
         "difference of the loss": lambda now, then: then - now,
         "difference of the kill rate": lambda now, then: then - now,
@@ -263,12 +263,12 @@ def fixed_coverage(
             places = world.settings.index(now), world.settings.index(then)
             for place in range(histories):
                 picked = rng.integers(0, world.n_tasks, n)  # own ones: hits are independent
-                w = capped_weights(world.sizes[picked])
+                w = cap_weights(world.sizes[picked])
                 for name, formula in of.items():
                     values = world.values["loss" if "loss" in name else "exceed_rate"]
                     x = formula(*(values[:, at] for at in places))
                     truth = float(weights @ x / weights.sum())
-                    _, low, high = studentised(x[picked], w, n_boot=n_boot, seed=place + 1)
+                    _, low, high = studentise(x[picked], w, n_boot=n_boot, seed=place + 1)
                     hits[name][0 if truth < low else 2 if truth > high else 1] += 1
         for name, (below, inside, above) in hits.items():
             note = f"truth below {below}, above {above}"

@@ -88,9 +88,9 @@ def deal(
     engines = {name: table.implementation for name, table in tables.items()}
     by_spark = [engine.is_pyspark() for engine in engines.values()]
     if any(by_spark) and not all(by_spark):
-        found = ", ".join(f"{name}: {engine.value}" for name, engine in engines.items())
+        result = ", ".join(f"{name}: {engine.value}" for name, engine in engines.items())
         raise DataError(
-            f"large tables must all come from one Spark session, or none; found {found}; open them "
+            f"large tables must all come from one Spark session, or none; found {result}; open them "
             "from one archive, or convert them"
         )
     sizes = [int(table.select(nw.len()).collect("polars").item()) for table in tables.values()]
@@ -176,7 +176,7 @@ def _dealt_here(
         for name, table in tables.items():
             files = [folder.path / f"{name}-{number}" for number in range(n)]
             pieces = map(narrows[name], _batches(table))
-            batches = _joined(pieces, min(PART_ROWS * n, BATCH_ROWS))
+            batches = _join(pieces, min(PART_ROWS * n, BATCH_ROWS))
             for dealt in _spread(batches, files, compression):
                 folder.share += dealt / max(rows, 1)
 
@@ -202,7 +202,7 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         yield collect(table)
 
 
-def _joined(pieces: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
+def _join(pieces: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
     """Put pieces together, which may be as small as a row group, until they have so many rows."""
     waiting = list[pl.DataFrame]()
     for piece in pieces:

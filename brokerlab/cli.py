@@ -82,10 +82,15 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except (BrokerlabError, OSError) as error:
-            told = ours(error)
+            message = ours(error)
             if kwargs.get("as_json") and not ASKED.answered:
-                print_line({"error": f"{type(told).__name__}: {told}", "exit_code": told.exit_code})
-            fail(told)
+                print_line(
+                    {
+                        "error": f"{type(message).__name__}: {message}",
+                        "exit_code": message.exit_code,
+                    }
+                )
+            fail(message)
 
     return call
 

@@ -46,18 +46,20 @@ def narrow(
     if lazy.implementation.is_polars():
         missing += [
             f"{table}.{name}: is text, a time is needed: read it with str.to_datetime()"
-            for name, found, dtype in kinds
-            if dtype == TIME and found == TEXT
+            for name, result, dtype in kinds
+            if dtype == TIME and result == TEXT
         ]
-    for name, found, dtype in kinds:
-        other = found.is_numeric() if dtype == TIME else dtype.is_numeric() and found.is_temporal()
+    for name, result, dtype in kinds:
+        other = (
+            result.is_numeric() if dtype == TIME else dtype.is_numeric() and result.is_temporal()
+        )
         if other and collect(lazy.select(nw.col(name).count())).item():  # nulls alone say nothing
             needed = (
                 "time is needed: numbers may count seconds or parts of them"
                 if dtype == TIME
                 else "number is needed: give it in the column's unit"
             )
-            missing.append(f"{table}.{name}: is {found}, a {needed}")
+            missing.append(f"{table}.{name}: is {result}, a {needed}")
     if (
         lazy.implementation.is_duckdb()
     ):  # it gives times with a zone as the clocks of its session show them
@@ -71,15 +73,15 @@ def narrow(
         problems += missing
     elif missing:
         raise SchemaError(f"cannot read the tables: {'; '.join(missing)}")
-    return lazy.select(_typed(name, present.get(name), dtype) for name, dtype in columns.items())
+    return lazy.select(_cast(name, present.get(name), dtype) for name, dtype in columns.items())
 
 
-def _typed(name: str, found: nw.dtypes.DType | None, dtype: nw.dtypes.DType) -> nw.Expr | str:
+def _cast(name: str, kind: nw.dtypes.DType | None, dtype: nw.dtypes.DType) -> nw.Expr | str:
     """Return a column in a type; null where it is absent."""
-    if found == dtype:
+    if kind == dtype:
         return name  # to narwhals a name costs a tenth of an expression
-    column = nw.lit(None) if found is None else nw.col(name)
-    if found is not None and found.is_float() and dtype == INT:
+    column = nw.lit(None) if kind is None else nw.col(name)
+    if kind is not None and kind.is_float() and dtype == INT:
         column = nw.when(column.is_finite()).then(column)
     return column.cast(dtype).alias(name)
 
@@ -87,14 +89,14 @@ def _typed(name: str, found: nw.dtypes.DType | None, dtype: nw.dtypes.DType) -> 
 def lazy_of(frame: Any, table: str) -> nw.LazyFrame[Any]:
     """Return a table of any engine; what is in memory becomes Polars, for pandas keeps missing whole numbers as NaN."""
     try:
-        found: Any = nw.from_native(frame)
+        result: Any = nw.from_native(frame)
     except TypeError:
         raise SchemaError(
             f"{table} is a {type(frame).__name__}; allowed are frames of Polars, pandas, Arrow, DuckDB or Spark"
         ) from None
-    if isinstance(found, nw.DataFrame):
-        found = nw.from_native(found.to_polars().lazy())
-    lazy: nw.LazyFrame[Any] = found
+    if isinstance(result, nw.DataFrame):
+        result = nw.from_native(result.to_polars().lazy())
+    lazy: nw.LazyFrame[Any] = result
     return lazy
 
 
@@ -106,10 +108,10 @@ def collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
     """Refuse tables that are to be joined but live in different engines."""
-    found = {name: frame.implementation.value for name, frame in frames.items()}
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{name}: {engine}" for name, engine in found.items())
-        raise DataError(f"tables must come from one engine; found {said}; convert them to one")
+    result = {name: frame.implementation.value for name, frame in frames.items()}
+    if len(set(result.values())) > 1:
+        engines = ", ".join(f"{name}: {engine}" for name, engine in result.items())
+        raise DataError(f"tables must come from one engine; found {engines}; convert them to one")
 
 
 def last_attempts(files: nw.LazyFrame[Any], *of: str) -> nw.LazyFrame[Any]:

@@ -157,8 +157,8 @@ def _conform(
             continue
         series, problem = _cast(frame.get_column(name), kind)
         if problem or (not nullable and series.null_count()):
-            said = problem or f"{series.null_count()} nulls, none is allowed"
-            wrong.append(f"{table}.{name}: {said}; mend or leave out those rows")
+            message = problem or f"{series.null_count()} nulls, none is allowed"
+            wrong.append(f"{table}.{name}: {message}; mend or leave out those rows")
         kept.append(series)
     return pl.DataFrame(kept).rechunk(), wrong  # Polars 2.1 panics at texts made from empty chunks
 

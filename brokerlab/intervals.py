@@ -141,12 +141,12 @@ def share_interval(
         effective = np.where(flat, n_tasks, np.minimum(effective, n_jobs))
         low, high = exact_share(share * effective, effective, confidence)
         if skewness is not None:
-            hall = share - np.sqrt(variance) * _unskewed(-factor, skewness, n_tasks)
+            hall = share - np.sqrt(variance) * _unskew(-factor, skewness, n_tasks)
             high = np.fmax(high, np.where(flat, 0.0, np.clip(hall, 0.0, 1.0)))
     return low, high
 
 
-def _unskewed(y: float, skewness: FloatArray, n: int) -> FloatArray:
+def _unskew(y: float, skewness: FloatArray, n: int) -> FloatArray:
     """Invert Hall's cubic transformation of a studentised mean of n skewed values."""
     root = np.sqrt(n)
     inner = np.cbrt(1 + skewness * (y / root - skewness / (6 * n)))
@@ -202,7 +202,7 @@ N_BOOT = 2000  # replicates where nothing else is asked for
 LEAST_SPREAD = 0.2
 """Smallest standard error of a replicate, as a part of the sample's: replicates without spread would reach to infinity."""
 MEASURED = {15: 0.91, 50: 0.94, 200: 0.95, 800: 0.95}
-"""Units to coverage of nominal 95 % intervals of :func:`studentised`, measured by ``python -m benchmarks.truth``."""
+"""Units to coverage of nominal 95 % intervals of :func:`studentise`, measured by ``python -m benchmarks.truth``."""
 
 
 MEASURED_POOLED = {50: 0.80, 200: 0.86, 800: 0.90}
@@ -222,7 +222,7 @@ def pooled_coverage(n_units: int, confidence: float = CONFIDENCE) -> float | Non
     return measured_coverage(n_units, confidence, MEASURED_POOLED)
 
 
-def studentised(
+def studentise(
     values: FloatArray,
     weights: FloatArray,
     *,
@@ -321,9 +321,9 @@ def clustered(
         again = bootstrap_totals(cells, n_boot=n_boot, seed=seed) if enough else None
         for place, (key, _) in enumerate(some):
             own = None if again is None else again[:, place * len(names) : (place + 1) * len(names)]
-            found = _estimates(totals[place], own, len(members), names, formulas, confidence)
+            result = _estimates(totals[place], own, len(members), names, formulas, confidence)
             about = dict(zip(by, key, strict=True)) | {"resampled": unit, "n_units": len(members)}
-            rows.append(about | found)
+            rows.append(about | result)
     ends = [f"{name}{end}" for name in formulas for end in ("", "_lo", "_hi")]
     schema: dict[str, Any] = {name: frame.schema[name] for name in by} | dict.fromkeys(
         ends, pl.Float64
@@ -370,8 +370,8 @@ def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> 
     names = list(dict.fromkeys(columns))
     rows = frame.select(*keys, pl.col(names).cast(pl.Float64)).sort(*keys, *names)
     sums, starts = sums_of(rows, keys, names)
-    found = rows.select(keys)[starts] if rows.height else rows.select(keys)
-    return found.hstack([pl.Series(name, sums[:, i]) for i, name in enumerate(names)])
+    result = rows.select(keys)[starts] if rows.height else rows.select(keys)
+    return result.hstack([pl.Series(name, sums[:, i]) for i, name in enumerate(names)])
 
 
 def sums_of(
@@ -392,9 +392,9 @@ def _groups(
     """Return the groups in order; one group where none is asked for."""
     if not by:
         return [((), per_unit)]
-    found = per_unit.partition_by(*by, as_dict=True, include_key=True)
+    result = per_unit.partition_by(*by, as_dict=True, include_key=True)
     return sorted(
-        found.items(), key=lambda item: tuple((part is not None, part) for part in item[0])
+        result.items(), key=lambda item: tuple((part is not None, part) for part in item[0])
     )
 
 
@@ -419,7 +419,7 @@ def _estimates(
     confidence: float,
 ) -> dict[str, float | None]:
     """Return every formula of one group with its ends, from its totals and those of the replicates."""
-    found: dict[str, float | None] = {}
+    result: dict[str, float | None] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for name, formula in formulas.items():
             value = float(_applied(formula, dict(zip(names, totals, strict=True))))
@@ -430,8 +430,8 @@ def _estimates(
                 ends = percentile_interval(drawn, confidence, n_tasks=n_units)
                 low, high = float(ends[0][0]), float(ends[1][0])
             for key, number in ((name, value), (f"{name}_lo", low), (f"{name}_hi", high)):
-                found[key] = number if np.isfinite(number) else None
-    return found
+                result[key] = number if np.isfinite(number) else None
+    return result
 
 
 def _applied(formula: Formula, sums: Mapping[str, Any]) -> Any:

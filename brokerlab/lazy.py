@@ -24,8 +24,8 @@ def lazy(
             hint = "" if name.startswith("_") else f": {nearest(name, homes)}"
             raise AttributeError(f"module '{package}' has no attribute '{name}'{hint}")
         module, _, attribute = homes[name].partition(":")
-        found = import_module(f"{package}.{module or name}")
-        return getattr(found, attribute or name) if module else found
+        result = import_module(f"{package}.{module or name}")
+        return getattr(result, attribute or name) if module else result
 
     return find, lambda: sorted(homes)
 

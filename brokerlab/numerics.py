@@ -87,7 +87,7 @@ class SortedGroups:
         start = np.concatenate(([0], np.cumsum(size)[:-1])).astype(np.int64)
         if np.any(group[1:] < group[:-1]):
             values = values[np.argsort(group, kind="stable")]
-        return cls(_sorted_runs(values.astype(np.float64), start, size), start, size)
+        return cls(_sort_runs(values.astype(np.float64), start, size), start, size)
 
     def percentile(self, rank: float) -> FloatArray:
         """Return the percentile of every group; NaN for empty groups."""
@@ -114,7 +114,7 @@ def interpolated(lower: FloatArray, upper: FloatArray, k: FloatArray) -> FloatAr
     return np.where(f == c, lower, lower * (c - k) + upper * (k - f))
 
 
-def _sorted_runs(values: FloatArray, start: IntArray, size: IntArray) -> FloatArray:
+def _sort_runs(values: FloatArray, start: IntArray, size: IntArray) -> FloatArray:
     """Sort every run of values by itself.
 
     Runs of similar length are laid side by side in a matrix, padded with infinity, and its rows sorted at

@@ -41,14 +41,14 @@ def time_of(value: datetime | str | None, name: str) -> datetime | None:
     if value is None:
         return None
     try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        result = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise ConfigError(
             f"{name}={value!r}: allowed is a time such as '2026-03-01T12:00'"
         ) from None
-    if found.tzinfo is not None:
+    if result.tzinfo is not None:
         raise ConfigError(f"{name}={value!r}: it has a zone; UTC without zone is needed")
-    return found
+    return result
 
 
 def rounded(at: pl.Expr, every: str | None) -> pl.Expr:
@@ -100,7 +100,7 @@ def grain(
     return next((step for step in steps if length <= most * STEPS[step]), steps[-1])
 
 
-def numbered_instants(table: pl.DataFrame, name: str) -> tuple[IntArray, IntArray]:
+def number_instants(table: pl.DataFrame, name: str) -> tuple[IntArray, IntArray]:
     """Return the numbers of instants, ``snapshot``, and the times [us since 1970], ``at``, in the order of time."""
     problems = [f"{name}.{n}: missing" for n in ("snapshot", "at") if n not in table]
     if not problems:

@@ -311,14 +311,14 @@ def caveat(tables: Collection[str]) -> str:
 
 def _tasks_with_real_files(writer: ArchiveWriter, tasks: pl.Series) -> pl.Series:
     """Return the tasks that have a row in ``files`` that is no stand-in."""
-    found = [pl.Series(TASK, dtype=pl.Int64)]
+    result = [pl.Series(TASK, dtype=pl.Int64)]
     for file in writer.live("files"):
         rows = parquet.lazy(writer.path / file.path)
         real = pl.col(TASK).is_in(tasks.implode())
         if APPROXIMATE in rows.collect_schema():
             real &= ~pl.col(APPROXIMATE).fill_null(value=False)
-        found.append(rows.filter(real).select(pl.col(TASK).unique()).collect()[TASK])
-    return pl.concat(found)
+        result.append(rows.filter(real).select(pl.col(TASK).unique()).collect()[TASK])
+    return pl.concat(result)
 
 
 def _remove(writer: ArchiveWriter, table: str, tasks: pl.Series) -> None:

@@ -101,14 +101,14 @@ def converted(table: str, column: str, unit: str, values: pl.Series) -> pl.Serie
     factor = _TIMES[unit] if is_time else _factor(unit_of(table, column), unit) or Fraction(1)
     texts = values.cast(pl.String).str.strip_chars()
     distinct = texts.drop_nulls().unique()
-    made = [_converted(text, unit, factor, target) for text in distinct]
+    made = [_convert(text, unit, factor, target) for text in distinct]
     new = pl.Series(made, dtype=pl.String)
     return texts.replace_strict(distinct, new, default=None, return_dtype=pl.String).alias(
         values.name
     )
 
 
-def _converted(text: str, unit: str, factor: Fraction, target: pl.DataType) -> str:
+def _convert(text: str, unit: str, factor: Fraction, target: pl.DataType) -> str:
     """Convert one value; a text that is no plain number, or no time of the calendar, can then not be read as one."""
     if text in ("", "NULL", "null"):
         return text

@@ -47,11 +47,11 @@ class Evidence:
         )
         first, second = numbers["first"], numbers["second_number"]
         small = (first <= _MONTHS) & (second <= _MONTHS)
-        found: dict[Order, pl.Series] = {
+        result: dict[Order, pl.Series] = {
             "day-first": first.is_between(_MONTHS + 1, _DAYS) & (second <= _MONTHS),
             "month-first": second.is_between(_MONTHS + 1, _DAYS) & (first <= _MONTHS),
         }
-        for order, hits in found.items():
+        for order, hits in result.items():
             if order not in self.examples and (hit := _first(name, values, rows, hits)):
                 self.examples[order] = hit
         self.open = self.open or _first(name, values, rows, small)
@@ -95,7 +95,7 @@ def needs_order(values: pl.Series) -> bool:
     return bool(unusual(values).str.contains(_SWAPPED).any())
 
 
-def normalised(values: pl.Series, order: Order | None) -> pl.Series:
+def normalise(values: pl.Series, order: Order | None) -> pl.Series:
     """Write dates as ``YYYY-MM-DD HH:MM:SS``; texts that are none, and dates that do not exist in this order, stay.
 
     Example:

@@ -170,20 +170,18 @@ def over_time(
     if first is None:
         return pl.DataFrame(schema=_OVER_TIME)
     step = every or _step(first, last)
-    grouped = _grouped(rows.with_columns(_at=rounded(pl.col(at), step)), by, "_at")
+    grouped = _group(rows.with_columns(_at=rounded(pl.col(at), step)), by, "_at")
     counted = grouped.agg(jobs=pl.len().cast(pl.Int64)).collect(engine="streaming")
     levels = _levels(counted, most)
     counted = (
-        counted.with_columns(level=_named(levels))
-        .group_by("_at", "level")
-        .agg(pl.col("jobs").sum())
+        counted.with_columns(level=_name(levels)).group_by("_at", "level").agg(pl.col("jobs").sum())
     )
     low, high = counted.select(low=pl.col("_at").min(), high=pl.col("_at").max()).row(0)
     steps = instants_of(low, high, step, closed="both").select("at")
     names = [name for name in [*levels, OTHER] if name in set(counted["level"])]
     grid = pl.DataFrame({"level": names}).join(steps, how="cross")
-    found = grid.join(counted.rename({"_at": "at"}), on=["at", "level"], how="left")
-    return found.select("at", "level", pl.col("jobs").fill_null(0))
+    result = grid.join(counted.rename({"_at": "at"}), on=["at", "level"], how="left")
+    return result.select("at", "level", pl.col("jobs").fill_null(0))
 
 
 def distributions(jobs: Jobs, by: str | None = None, *, most: int = 6) -> pl.DataFrame:
@@ -202,9 +200,9 @@ def distributions(jobs: Jobs, by: str | None = None, *, most: int = 6) -> pl.Dat
     if by is None:
         rows = rows.with_columns(level=pl.lit("all jobs"))
     else:
-        counted = _grouped(rows, by).agg(jobs=pl.len()).collect(engine="streaming")
+        counted = _group(rows, by).agg(jobs=pl.len()).collect(engine="streaming")
         levels = _levels(counted, most)
-        rows = rows.with_columns(_level=_text(by)).with_columns(level=_named(levels))
+        rows = rows.with_columns(_level=_text(by)).with_columns(level=_name(levels))
     parts = []
     for name, what in QUANTITIES.items():
         it = pl.col(name)
@@ -270,7 +268,7 @@ def failures(jobs: Jobs, by: str = "error") -> pl.DataFrame:
     is_failed = pl.col("jobstatus") == "failed"
     rows = _jobs(jobs, by).filter(pl.col("jobstatus").is_in(ENDED))
     counted = (
-        _grouped(rows, by)
+        _group(rows, by)
         .agg(
             ended=pl.len().cast(pl.Int64),
             failed=is_failed.sum().cast(pl.Int64),
@@ -306,7 +304,7 @@ def waits(jobs: Jobs, by: str = "computingsite") -> pl.DataFrame:
     """
     hours = pl.col("wait_s") / HOUR_S
     counted = (
-        _grouped(_jobs(jobs, by), by)
+        _group(_jobs(jobs, by), by)
         .agg(
             jobs=pl.len().cast(pl.Int64),
             not_started=hours.null_count().cast(pl.Int64),
@@ -369,7 +367,7 @@ def _text(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).fill_null(UNKNOWN)
 
 
-def _grouped(rows: pl.LazyFrame, by: str, *more: str) -> pl.lazyframe.group_by.LazyGroupBy:
+def _group(rows: pl.LazyFrame, by: str, *more: str) -> pl.lazyframe.group_by.LazyGroupBy:
     return rows.group_by(_text(by).alias("_level"), *more)
 
 
@@ -379,7 +377,7 @@ def _levels(counted: pl.DataFrame, most: int) -> list[str]:
     return sums.sort("jobs", "_level", descending=[True, False])["_level"].head(most).to_list()
 
 
-def _named(levels: list[str]) -> pl.Expr:
+def _name(levels: list[str]) -> pl.Expr:
     return pl.when(pl.col("_level").is_in(levels)).then("_level").otherwise(pl.lit(OTHER))
 
 

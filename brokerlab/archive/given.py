@@ -40,7 +40,7 @@ def tables_of(
     """
     wanted = (*needed, *optional)
     if isinstance(source, Archive):
-        found = {
+        result = {
             name: source.lazy(name) if name in FROM_END_TO_END else source.relation(name)
             for name in wanted
             if source.has(name)
@@ -48,24 +48,24 @@ def tables_of(
         where = str(source.path)
     else:
         _check_names(source)
-        found = {
+        result = {
             name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
         }
-        held = {name: _held(name, table) for name, table in found.items()}
+        held = {name: _held(name, table) for name, table in result.items()}
         if problems := [line for _, lines in held.values() for line in lines]:
             raise SchemaError("\n".join(problems))
-        found = {name: table for name, (table, _) in held.items()}
-        if "files" in found:
+        result = {name: table for name, (table, _) in held.items()}
+        if "files" in result:
             # doubled jobs, tasks and datasets are told where they are joined
-            check_once("files", found["files"])
+            check_once("files", result["files"])
         where = "the mapping of tables"
-    if missing := [name for name in needed if name not in found]:
+    if missing := [name for name in needed if name not in result]:
         from_jobs = isinstance(source, Archive) and set(missing) <= {*FROM_JOBS}
         hint = "; archive.derive() makes stand-ins from its jobs" if from_jobs else ""
         raise MissingTableError(
             f"{where}: has no table '{missing[0]}'; needed are {', '.join(needed)}, missing {', '.join(missing)}{hint}"
         )
-    return found
+    return result
 
 
 def _frame(name: str, table: Any) -> Any:
@@ -126,9 +126,9 @@ def check_once(name: str, table: Any) -> None:
         return
     doubled = collect(rows.group_by(keys).agg(n=nw.len()).filter(nw.col("n") > 1).sort(keys))
     if doubled.height:
-        found = doubled.drop("n").row(0, named=True)
+        result = doubled.drop("n").row(0, named=True)
         raise DataError(
-            f"{name}: {doubled['n'].sum()} rows have a key that another one has, such as {found}; allowed is one row "
+            f"{name}: {doubled['n'].sum()} rows have a key that another one has, such as {result}; allowed is one row "
             "per key: keep the latest"
         )
 
@@ -137,10 +137,10 @@ def scans_of(
     source: Source, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, pl.LazyFrame]:
     """Return tables by name as Polars LazyFrames; otherwise as :func:`tables_of`."""
-    found = tables_of(source, needed, optional)
+    result = tables_of(source, needed, optional)
     if isinstance(source, Archive):
-        return {name: source.scan(name) for name in found}
-    return {name: polars_frame(table, TABLES[name]).lazy() for name, table in found.items()}
+        return {name: source.scan(name) for name in result}
+    return {name: polars_frame(table, TABLES[name]).lazy() for name, table in result.items()}
 
 
 def archive_of(source: Source) -> Archive:

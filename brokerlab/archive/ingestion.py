@@ -227,7 +227,7 @@ class _Run:
         """Read one source; put good rows aside, refused ones into the quarantine."""
         rows, refused = Counter[str](), Counter[str]()
         notes = dict.fromkeys(job.notes)
-        for batch, good, bad in _sifted_batches(job):
+        for batch, good, bad in _sift_batches(job):
             if len(bad):
                 self.writer.write("quarantine", bad.sort("row"), trusted=True)
             rows[batch.table] += len(good) + len(bad)
@@ -286,7 +286,7 @@ def _problems(jobs: list[_Job]) -> Iterator[BrokerlabError]:
         for name, table in job.found.tables.items() or [("", "")]:
             tables = {name: table} if name else {}
             try:
-                next(_sifted_batches(replace(job, found=replace(job.found, tables=tables))), None)
+                next(_sift_batches(replace(job, found=replace(job.found, tables=tables))), None)
             except BrokerlabError as error:
                 yield error
 
@@ -298,9 +298,9 @@ def _check_columns(writer: ArchiveWriter, table: str) -> None:
     for path in one_each.values():
         for name, kind in parquet.lazy(path).collect_schema().items():
             kinds[name].add(kind)
-    for name, found in kinds.items():
-        if len(found) > 1 and any(kind.is_nested() for kind in found):
-            raise pl.exceptions.SchemaError(f"{name}: {', '.join(sorted(map(str, found)))}")
+    for name, result in kinds.items():
+        if len(result) > 1 and any(kind.is_nested() for kind in result):
+            raise pl.exceptions.SchemaError(f"{name}: {', '.join(sorted(map(str, result)))}")
 
 
 @contextmanager
@@ -338,18 +338,18 @@ def _wanted(sources: Any, table: str, left_out: list[str], *, partial: bool) -> 
                 partial,
                 _partition(folder, path),
             )
-            for path in _expanded(folder, left_out)
+            for path in _expand(folder, left_out)
         ]
     if not isinstance(sources, Iterable):
         raise DataError(f"a source is a {type(sources).__name__}; allowed: {frames.ALLOWED}")
     return [one for source in sources for one in _wanted(source, table, left_out, partial=partial)]
 
 
-def _expanded(source: Path, left_out: list[str]) -> list[Path]:
+def _expand(source: Path, left_out: list[str]) -> list[Path]:
     """Return the files of known suffix in a folder, sorted by name."""
     if (source / manifests.NAME).exists():
         raise DataError(f"{source}: is an archive; name folders of its tables, e.g. {source}/jobs")
-    found: list[Path] = []
+    result: list[Path] = []
     for place, folders, files in os.walk(source):
         if "_delta_log" in folders:
             raise DataError(
@@ -359,12 +359,12 @@ def _expanded(source: Path, left_out: list[str]) -> list[Path]:
         for name in files:
             path = Path(place, name)
             if name.lower().endswith(SUFFIXES):
-                found.append(path)
+                result.append(path)
             elif not name.startswith((".", "_")):
                 left_out.append(f"{path.relative_to(source)}: no known suffix")
-    if not found:
+    if not result:
         raise DataError(f"{source}: no file to read in it; allowed: {', '.join(SUFFIXES)}")
-    return sorted(found)
+    return sorted(result)
 
 
 def _partition(folder: Path, path: Path) -> dict[str, str | None]:
@@ -373,7 +373,7 @@ def _partition(folder: Path, path: Path) -> dict[str, str | None]:
     return {name: None if value == _HIVE_NULL else unquote(value) for name, _, value in parts}
 
 
-def _sifted_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl.DataFrame]]:
+def _sift_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl.DataFrame]]:
     """Yield every batch of a source with its good and its refused rows."""
     batches = readers.read(job.path, job.found, job.shaper, job.shaper.wishes.table)
     while True:
@@ -406,13 +406,13 @@ def _new_sources(
                 path = writer.scratch() / f"frame-{number}.parquet"
                 frames.write(one.source, path)
             with reading(path):
-                found = readers.detect(
+                detected = readers.detect(
                     path,
                     table=None if one.partial else one.table,
                     table_of=wishes.table,
                     partition=one.partition,
                 )
-            _refuse_options(one, found, wishes)
+            _refuse_options(one, detected, wishes)
             with path.open("rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256").hexdigest()
         except BrokerlabError as error:
@@ -429,28 +429,28 @@ def _new_sources(
         others = {old.name for old in writer.base.sources if old.sha256 != digest}
         name = _own_name(one, others | {job.name for job in jobs})
         kept = Wishes() if one.partial else wishes
-        told = readers.table_of_name(path.name) or readers.table_of_columns(found.names)
-        named = found.named and told != found.table  # only the caller tells the table
-        shaper = Shaper(name, kept, found.table, one.partial, named=named)
+        recognised = readers.table_of_name(path.name) or readers.table_of_columns(detected.names)
+        named = detected.named and recognised != detected.table  # only the caller tells the table
+        shaper = Shaper(name, kept, detected.table, one.partial, named=named)
         where = name if spooled else str(path)
         notes = (READ_BEFORE,) if digest in in_archive else ()
-        jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping, notes))
+        jobs.append(_Job(path, where, name, digest, detected, one.partial, shaper, mapping, notes))
     if problems:
         raise _together([*problems, *_problems(jobs)])
     return jobs, skipped
 
 
-def _refuse_options(one: _Wanted, found: readers.Detected, wishes: Wishes) -> None:
+def _refuse_options(one: _Wanted, detected: readers.Detected, wishes: Wishes) -> None:
     """Refuse what is said about columns where the source has none of its own, or several tables."""
     if one.partial or wishes.given is None or not wishes.given.says:
         return
-    if found.format in ("invex", "links"):
-        what = "jobs of the InVEx kind" if found.format == "invex" else "a flat table of links"
+    if detected.format in ("invex", "links"):
+        what = "jobs of the InVEx kind" if detected.format == "invex" else "a flat table of links"
         raise SchemaError(
             f"{one.name}: is {what}; --map, --default, --unit and --dates are not for it"
         )
-    if len(set(found.tables.values())) > 1:
-        tables = ", ".join(sorted(set(found.tables.values())))
+    if len(set(detected.tables.values())) > 1:
+        tables = ", ".join(sorted(set(detected.tables.values())))
         raise SchemaError(
             f"{one.name}: holds {tables}; say --table for which of them --map, --default, --unit and "
             "--dates are"

@@ -142,16 +142,16 @@ class Mapping(BaseModel):
     @property
     def digest(self) -> str:
         """Digest of what it says, whichever export it is for."""
-        said = self.model_dump_json(exclude={"export"})
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        document = self.model_dump_json(exclude={"export"})
+        return hashlib.sha256(document.encode()).hexdigest()[:16]
 
-    def named(self, found: Iterable[str]) -> dict[str, str]:
+    def named(self, columns: Iterable[str]) -> dict[str, str]:
         """Return the canonical column by name of the source, as the source writes it."""
         lowered = {name.strip().lower(): column for name, column in self.columns.items()}
         exact = set(self.columns)
         return {
             name: self.columns[name] if name in exact else lowered[name.strip().lower()]
-            for name in found
+            for name in columns
             if name in exact or name.strip().lower() in lowered
         }
 
@@ -171,9 +171,9 @@ def _pairs(option: str, example: str, texts: Sequence[str], problems: list[str])
     return pairs
 
 
-def export_of(found: Iterable[str]) -> tuple[str, ...]:
+def export_of(columns: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the columns of an export as a mapping keeps them."""
-    return tuple(sorted(name.strip().lower() for name in found))
+    return tuple(sorted(name.strip().lower() for name in columns))
 
 
 @dataclass(frozen=True)
@@ -191,29 +191,31 @@ class Wishes:
         files = sorted((folder / FOLDER).glob("*.json"))
         return cls(given, {path: Mapping.read(path) for path in files})
 
-    def table(self, found: Iterable[str]) -> str | None:
+    def table(self, columns: Iterable[str]) -> str | None:
         """Tell the table of columns."""
-        found = list(found)
+        columns = list(columns)
         if self.given is not None:
             if self.given.table:
                 return self.given.table
-            renamed = self.given.named(found)
-            known = [*(renamed.get(name, name) for name in found), *self.given.defaults]
+            renamed = self.given.named(columns)
+            known = [*(renamed.get(name, name) for name in columns), *self.given.defaults]
             return names.table_of_columns(known)
-        export = export_of(found)
+        export = export_of(columns)
         for mapping in self.saved.values():
             if mapping.export == export and mapping.table:
                 return mapping.table
-        return names.table_of_columns(found)
+        return names.table_of_columns(columns)
 
-    def mapping(self, source: str, table: str, found: Sequence[str]) -> tuple[Mapping, Path | None]:
+    def mapping(
+        self, source: str, table: str, columns: Sequence[str]
+    ) -> tuple[Mapping, Path | None]:
         """Return the mapping of columns and, where it is a saved one, its file.
 
         One that was saved for another export of some of the same columns is refused: the user has to say it is meant.
         """
         if self.given is not None:
             return self.given, None
-        export = set(export_of(found))
+        export = set(export_of(columns))
         near: list[Path] = []
         for path, mapping in self.saved.items():
             if mapping.table != table or not mapping.says:
@@ -227,8 +229,8 @@ class Wishes:
         if near:
             kept = self.saved[near[0]]
             more, less = export - set(kept.export), set(kept.export) - export
-            changed = [f"more: {_listed(sorted(more))}"] if more else []
-            changed += [f"missing: {_listed(sorted(less))}"] if less else []
+            changed = [f"more: {_list(sorted(more))}"] if more else []
+            changed += [f"missing: {_list(sorted(less))}"] if less else []
             raise SchemaError(
                 f"{source}: has columns that {near[0]} maps, but not the columns it was saved for "
                 f"({'; '.join(changed)}); say --mapping {near[0]} to use it, or --mapping {NONE}"
@@ -279,7 +281,7 @@ class _Plan:
     def apply(self, frame: pl.DataFrame, order: dates.Order | None) -> pl.DataFrame:
         """Give rows of the source canonical names, values and units."""
         changed = [
-            dates.normalised(frame[name], order)
+            dates.normalise(frame[name], order)
             for name in self.times(frame)
             if len(dates.unusual(frame[name]))
         ]
@@ -305,17 +307,17 @@ class _Plan:
 
 
 def plan(
-    source: str, table: str, found: Sequence[str], mapping: Mapping, *, partial: bool = False
+    source: str, table: str, columns: Sequence[str], mapping: Mapping, *, partial: bool = False
 ) -> _Plan:
     """Find out what is to be done to the columns of a source; ``partial`` rows only fill others and need their key alone.
 
     One SchemaError names all options that do not fit and required columns that are missing, and what to type.
     """
-    rename = mapping.named(found)
-    problems = _problems(source, table, found, mapping, rename)
+    rename = mapping.named(columns)
+    problems = _problems(source, table, columns, mapping, rename)
     if problems:
         raise SchemaError("\n".join(problems))
-    renamed = [rename.get(name, name) for name in found]
+    renamed = [rename.get(name, name) for name in columns]
     source_of, extra, clashes = schema.match_names(table, renamed)
     if clashes:
         raise SchemaError("\n".join(f"{source}: {clash}" for clash in clashes))
@@ -330,7 +332,7 @@ def plan(
             source_of[column] = alike[0]
             extra = {low: name for low, name in extra.items() if name != alike[0]}
             notes.append(f"column '{alike[0]}' taken as {column}")
-    original = {rename.get(name, name): name for name in found}
+    original = {rename.get(name, name): name for name in columns}
     rename = {original[name]: column for column, name in source_of.items()}
     copies = _copies(table, source_of, mapping)
     free = [n for n in polars_schema(table) if n not in source_of and n not in mapping.defaults]
@@ -340,8 +342,10 @@ def plan(
         for name in extra.values()
     )
     lacking = [name for name in required_columns(table) if name in free and name not in copies]
-    if lacking and not partial and not is_export(table, found):
-        raise SchemaError("\n".join(_missing(source, table, lacking, found, not_taken, source_of)))
+    if lacking and not partial and not is_export(table, columns):
+        raise SchemaError(
+            "\n".join(_missing(source, table, lacking, columns, not_taken, source_of))
+        )
     for target, times in copies.items():
         waits = _NO_WAITS if {target, times[0]} == _WAIT else ""
         notes.append(f"{target}: not in the source, {', else '.join(times)} stands for it{waits}")
@@ -353,20 +357,20 @@ def plan(
 
 
 def _problems(
-    source: str, table: str, found: Sequence[str], mapping: Mapping, rename: dict[str, str]
+    source: str, table: str, columns: Sequence[str], mapping: Mapping, rename: dict[str, str]
 ) -> list[str]:
     """List the options that do not fit the columns of a source."""
     kinds = polars_schema(table)
     problems = []
-    lowered = {name.strip().lower() for name in found}
+    lowered = {name.strip().lower() for name in columns}
     taken: dict[str, str] = {}
-    own, _, _ = schema.match_names(table, [name for name in found if name not in rename])
+    own, _, _ = schema.match_names(table, [name for name in columns if name not in rename])
     for name, column in mapping.columns.items():
         option = f"--map {name}={column}"
         if column not in kinds:
             problems.append(f"{option}: {_unknown(table, column)}")
         elif name.strip().lower() not in lowered:
-            problems.append(f"{option}: {source} has no column '{name}': {_near(name, found)}")
+            problems.append(f"{option}: {source} has no column '{name}': {_near(name, columns)}")
         elif column in taken:
             problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")
         elif column in own:
@@ -375,7 +379,7 @@ def _problems(
             )
         taken.setdefault(column, name)
     known = names.meant(table)
-    plain = {known[word] for name in found if (word := names.plain(name)) in known}
+    plain = {known[word] for name in columns if (word := names.plain(name)) in known}
     there = {*own, *rename.values(), *plain}
     for column, value in mapping.defaults.items():
         option = f"--default {column}={value}"
@@ -389,7 +393,7 @@ def _problems(
             problems.append(
                 f"{option}: {source} has splitrule, which says it; leave the default out"
             )
-        elif is_export(table, found) and column not in BESIDE:
+        elif is_export(table, columns) and column not in BESIDE:
             problems.append(f"{option}: {source} holds whole queue records; leave the default out")
         elif value in there and isinstance(kinds.get(str(value)), pl.Datetime):
             continue  # another time stands for it
@@ -419,12 +423,12 @@ def _unknown(table: str, column: str) -> str:
     return f"{table} has no column '{column}': {hint}"
 
 
-def _near(name: str, found: Sequence[str]) -> str:
+def _near(name: str, columns: Sequence[str]) -> str:
     """Hint at the column of the source that may be meant."""
-    if len(found) <= _SHOWN:
-        return nearest(name, found)
-    hint = nearest(name, found)
-    return hint if hint.startswith("did you mean") else f"it has {_listed(sorted(found))}"
+    if len(columns) <= _SHOWN:
+        return nearest(name, columns)
+    hint = nearest(name, columns)
+    return hint if hint.startswith("did you mean") else f"it has {_list(sorted(columns))}"
 
 
 def _text(value: object) -> str:
@@ -467,7 +471,7 @@ def _missing(
     source: str,
     table: str,
     lacking: Sequence[str],
-    found: Sequence[str],
+    columns: Sequence[str],
     not_taken: Sequence[NotTaken],
     there: Iterable[str],
 ) -> list[str]:
@@ -484,7 +488,7 @@ def _missing(
     others = [n.suggestion for n in not_taken if n.suggestion and n.suggestion not in used]
     if others:
         lines.append(f"{source}: near others: {' '.join(others[:_SHOWN])}")
-    lines.append(f"{source}: columns found: {_listed(sorted(found)) or 'none'}")
+    lines.append(f"{source}: columns found: {_list(sorted(columns)) or 'none'}")
     return lines
 
 
@@ -506,7 +510,7 @@ def _or_default(table: str, name: str, there: Iterable[str]) -> str:
     return f" or --default {name}={_EXAMPLES.get(name, 'VALUE')} (of all rows)"
 
 
-def _listed(some: Sequence[str]) -> str:
+def _list(some: Sequence[str]) -> str:
     """List names, cut to a few."""
     cut = [name[:60] for name in some[:_SHOWN]]
     return ", ".join(cut) + (f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else "")
@@ -553,20 +557,20 @@ class Shaper:
 
     def _plan(self, batch: Batch) -> _Plan:
         """Return the plan for the columns of a batch."""
-        found = tuple(batch.frame.columns)
-        key = batch.table, found
+        result = tuple(batch.frame.columns)
+        key = batch.table, result
         if key not in self._plans:
             self.table = self.table or batch.table
             mapping, file = Mapping(), None
             if batch.table == self.table:
-                mapping, file = self.wishes.mapping(self.source, batch.table, found)
-            made = plan(self.source, batch.table, found, mapping, partial=self.partial)
+                mapping, file = self.wishes.mapping(self.source, batch.table, result)
+            made = plan(self.source, batch.table, result, mapping, partial=self.partial)
             if file:
                 note = f"columns read as {FOLDER}/{file.name} says"
                 made = replace(made, file=file, notes=(note, *made.notes))
             elif mapping.says or (self.named and batch.table == self.table):
                 self.used[batch.table] = mapping.model_copy(
-                    update={"table": batch.table, "export": export_of(found)}
+                    update={"table": batch.table, "export": export_of(result)}
                 )
             self.not_taken.update(dict.fromkeys(made.not_taken))
             self._plans[key] = made

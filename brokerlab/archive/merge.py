@@ -108,7 +108,7 @@ def _settle(
     for piece in staged.split(keys).pieces(SETTLED_ROWS):
         new = piece.join(named, on=RANK, how="left", maintain_order="left")
         old = _rows_with_keys(writer, table, files, new.select(on).unique())
-        rivals, homeless = _with_versions(table, _stacked(old, new), on)
+        rivals, homeless = _with_versions(table, _stack(old, new), on)
         kept, contradicting = resolve(table, rivals)
         refused = pl.concat([contradicting, homeless])
         fresh, dead = _changes(old, kept)
@@ -158,7 +158,7 @@ def _rows_with_keys(
     return stacked.with_columns(number, pl.lit(0, dtype=pl.Int32).alias(RANK))
 
 
-def _stacked(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def _stack(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Put the rows of the archive before the new ones."""
     if old.is_empty():
         return new

@@ -73,11 +73,11 @@ def spellings(table: str) -> Mapping[str, tuple[str, ...]]:
 @cache
 def meant(table: str) -> Mapping[str, str]:
     """Return the columns of a table by every plain name they go by; what is the name of one is no alias of another."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, (_, *others) in spellings(table).items():
         for other in others:
-            found.setdefault(plain(other), name)
-    return found | {plain(name): name for name in spellings(table)}
+            result.setdefault(plain(other), name)
+    return result | {plain(name): name for name in spellings(table)}
 
 
 def suggestion(table: str, name: str, free: Collection[str]) -> tuple[str, str] | None:

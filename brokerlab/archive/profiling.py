@@ -290,14 +290,14 @@ def profile(archive: Archive) -> Profile:
     tables, columns, outliers, duplicates, gaps = [], [], [], [], []
     for name in names:
         table = _Table(archive, name)
-        found = table.columns()
-        columns += found
-        outliers += table.outliers(found)
+        result = table.columns()
+        columns += result
+        outliers += table.outliers(result)
         duplicates += table.duplicates()
-        coverage, holes = table.coverage(found)
+        coverage, holes = table.coverage(result)
         tables.append(coverage)
         gaps += holes
-    joins = [row for join in JOINS if join.table in names for row in _matched(archive, join, names)]
+    joins = [row for join in JOINS if join.table in names for row in _match(archive, join, names)]
     return Profile(
         name=archive.path.name,
         synthetic=archive.synthetic,
@@ -326,8 +326,8 @@ class _Table:
         """Return a column as SQL; dates, and times with a zone, as times in UTC."""
         kind = self.types[name]
         if kind == pl.Date or getattr(kind, "time_zone", None):
-            return f"make_timestamp(epoch_us({_quoted(name)}))"
-        return _quoted(name)
+            return f"make_timestamp(epoch_us({_quote(name)}))"
+        return _quote(name)
 
     def columns(self) -> list[dict[str, Any]]:
         """Count and range every column."""
@@ -350,10 +350,10 @@ class _Table:
             ranged = kind.is_numeric() or _is_time(kind)
             wanted += [f"min({it})", f"max({it})"] if ranged else ["null", "null"]
             wanted.append(f"count(nullif({it}, 0))" if kind.is_numeric() else "null")
-        found = _one(self.rows, ", ".join(wanted))
+        result = _one(self.rows, ", ".join(wanted))
         made = []
         for i, name in enumerate(names):
-            known, different, low, high, not_zero = found[5 * i : 5 * i + 5]
+            known, different, low, high, not_zero = result[5 * i : 5 * i + 5]
             about = self.about.get(name, {})
             ends = ("first", "last") if _is_time(self.types[name]) else ("least", "most")
             made.append(
@@ -375,9 +375,9 @@ class _Table:
 
     def add_percentiles(self, columns: Sequence[dict[str, Any]]) -> None:
         """Add exact percentiles to some columns; these are in memory together."""
-        wanted = [f"quantile_disc({_quoted(c['column'])}, [0.01, 0.5, 0.99])" for c in columns]
-        for row, found in zip(columns, _one(self.rows, ", ".join(wanted)), strict=True):
-            row |= dict(zip(("p01", "median", "p99"), found, strict=True))
+        wanted = [f"quantile_disc({_quote(c['column'])}, [0.01, 0.5, 0.99])" for c in columns]
+        for row, result in zip(columns, _one(self.rows, ", ".join(wanted)), strict=True):
+            row |= dict(zip(("p01", "median", "p99"), result, strict=True))
 
     def outliers(self, columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return what no row should have, and what is far from all others."""
@@ -386,17 +386,17 @@ class _Table:
         checks += [check for row in columns for check in self._far(row)]
         if not checks:
             return []
-        key = _quoted(self.keys[0])
+        key = _quote(self.keys[0])
         wanted = []
         for check in checks:
             it, rule = self.value(check.column), f"filter ({check.broken})"
             wanted += [f"count(*) {rule}", f"count({it})", f"min({it}) {rule}", f"max({it}) {rule}"]
             wanted += [f"min({key}) {rule}"]
-        found = _one(self.rows, ", ".join(wanted))
+        result = _one(self.rows, ", ".join(wanted))
         units = {row["column"]: row["unit"] for row in columns}
         made = []
         for i, check in enumerate(checks):
-            rows, known, low, high, example = found[5 * i : 5 * i + 5]
+            rows, known, low, high, example = result[5 * i : 5 * i + 5]
             if rows:
                 worst = low if "before" in check.rule or "outside" in check.rule else high
                 made.append(
@@ -441,7 +441,7 @@ class _Table:
         """Return the keys that stand in several rows; null equals null."""
         if not key_columns(self.name):
             return []
-        keys = ", ".join(map(_quoted, self.keys))
+        keys = ", ".join(map(_quote, self.keys))
         doubled = self.rows.aggregate(f"{keys}, count(*) as n", keys).filter("n > 1")
         n, rows = _one(doubled, "count(*), sum(n)")
         if not n:
@@ -490,14 +490,14 @@ class _Table:
         least = max(GAP_HOURS, GAP_STEPS * step)
         if self.name not in EVENTS:
             return about, []
-        found = steps.filter(f"long > {least}").order("l").project("l, following, long").fetchall()
+        result = steps.filter(f"long > {least}").order("l").project("l, following, long").fetchall()
         where = {"table": self.name, "column": time}
         return about, [
-            where | {"start": start, "end": end, "hours": long} for start, end, long in found
+            where | {"start": start, "end": end, "hours": long} for start, end, long in result
         ]
 
 
-def _matched(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str, Any]]:
+def _match(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str, Any]]:
     """Count the rows and keys that are found in the other table."""
     types = archive.scan(join.table).collect_schema()
     if any(column not in types for column in join.columns):
@@ -539,7 +539,7 @@ def _matched(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[st
 
 
 def _rows(archive: Archive, table: str) -> duckdb.DuckDBPyRelation:
-    return archive.sql(f"from {_quoted(table)}")
+    return archive.sql(f"from {_quote(table)}")
 
 
 def _one(rows: duckdb.DuckDBPyRelation, wanted: str) -> tuple[Any, ...]:
@@ -551,13 +551,13 @@ def _keys(
     rows: duckdb.DuckDBPyRelation, columns: Sequence[str], prefix: str
 ) -> duckdb.DuckDBPyRelation:
     """Return the different keys without nulls, as ``prefix0, prefix1...``, and their rows ``n``."""
-    names = [_quoted(column) for column in columns]
+    names = [_quote(column) for column in columns]
     given = rows.filter(" and ".join(f"{name} is not null" for name in names))
     named = ", ".join(f"{name} as {prefix}{i}" for i, name in enumerate(names))
     return given.aggregate(f"{named}, count(*) as n", ", ".join(names))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -43,7 +43,7 @@ def resolve(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame
     if not doubled.any():
         return frame, empty("quarantine")
     # a source may number several rows of a table alike: those of one record, one link
-    rivals = _ordered(table, frame.filter(doubled), keys).with_row_index(_ID)
+    rivals = _order(table, frame.filter(doubled), keys).with_row_index(_ID)
     winners = rivals.unique(keys, keep="first", maintain_order=True)
     others = rivals.join(winners.select(_ID), on=_ID, how="anti")
     version = version_column(table)
@@ -52,11 +52,11 @@ def resolve(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame
         others = others.join(latest, on=[*keys, version], how="semi", nulls_equal=True)
     compared = [c for c in known if c not in keys] + _plain_extras(table, frame)
     agreeing, refused = _agreeing(table, others, winners, compared)
-    filled = _filled(winners, agreeing, keys, compared)
+    filled = _fill(winners, agreeing, keys, compared)
     # two rows may agree with the kept one and still contradict each other where it is null
     agreeing, late = _agreeing(table, agreeing, filled, compared, words=", completed by others)")
     if len(late):
-        filled = _filled(winners, agreeing, keys, compared)
+        filled = _fill(winners, agreeing, keys, compared)
     refused = pl.concat([refused, late])
     kept = pl.concat([frame.filter(~doubled), filled.select(frame.columns)])
     return kept.sort(ROW), refused
@@ -81,7 +81,7 @@ def _agreeing(
     return beside.filter(~clashing).select(others.columns), refused
 
 
-def _ordered(table: str, rivals: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _order(table: str, rivals: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Sort rivals so that the row to keep comes first whatever the order they came in."""
     version = version_column(table)
     latest = [version] if version in rivals.columns else []
@@ -105,7 +105,7 @@ def _contradictions(
     table: str, rows: pl.DataFrame, differs: dict[str, pl.Expr], words: str
 ) -> pl.DataFrame:
     """Write a quarantine row for each row that contradicts the one kept."""
-    found = [
+    result = [
         pl.when(test).then(
             pl.lit(f"{name} ")  # no format: a name may hold braces
             + shown(pl.col(name))
@@ -120,11 +120,11 @@ def _contradictions(
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
         key_text(key_columns(table)),
-        (pl.concat_str(found, separator="; ", ignore_nulls=True) + where).alias("reason"),
+        (pl.concat_str(result, separator="; ", ignore_nulls=True) + where).alias("reason"),
     )
 
 
-def _filled(
+def _fill(
     winners: pl.DataFrame, equals: pl.DataFrame, keys: list[str], columns: list[str]
 ) -> pl.DataFrame:
     """Complete the nulls of the kept rows from rows of the same key and time."""

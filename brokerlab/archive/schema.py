@@ -49,7 +49,7 @@ def validate(table: str, frame: Frame) -> Frame:
     plan = _Plan.of(table, lazy.collect_schema())
     staged = plan.staged(lazy)
     bad = _reasons(plan, staged.filter(plan.broken()).collect(engine="streaming"))
-    problems = _summarised(table, bad)
+    problems = _summarise(table, bad)
     result = staged.select(plan.values())
     keys = key_columns(table)
     if keys and not problems:
@@ -181,46 +181,46 @@ class _Plan:
 
     def checks(self) -> list[tuple[pl.Expr, pl.Expr]]:
         """Return (row breaks the rule, reason as text) for every rule of the table."""
-        found: list[tuple[pl.Expr, pl.Expr]] = []
+        result: list[tuple[pl.Expr, pl.Expr]] = []
         for name in self.source_of:
-            found += self._checks_of(name)
+            result += self._checks_of(name)
         for name, source in self.extra.items():
             if self.schema[source] == pl.String:
                 size = pl.col(name).str.len_bytes()
-                found.append((size > MAX_JSON, _too_long(name, size, MAX_JSON)))
-        return found
+                result.append((size > MAX_JSON, _too_long(name, size, MAX_JSON)))
+        return result
 
     def _checks_of(self, name: str) -> list[tuple[pl.Expr, pl.Expr]]:
         """Return the rules of one column: readable, required, in range, after another time."""
         column = columns_of(self.table)[name]
         clean, final = pl.col(f"__c_{name}"), self.final(name)
         target = column.dtype
-        found: list[tuple[pl.Expr, pl.Expr]] = []
+        result: list[tuple[pl.Expr, pl.Expr]] = []
         unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
         kind, is_time = self.schema[self.source_of[name]], isinstance(target, pl.Datetime)
         hint = _hint(name, clean) if is_time and kind == pl.String else pl.lit("")
         if kind != target:
             words = shown(clean) + f"' cannot be read as {_kind(target)}" + hint
-            found.append((unread, pl.lit(f"{name} '") + words))
+            result.append((unread, pl.lit(f"{name} '") + words))
         if not column.nullable:
-            found.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
+            result.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
         limit = str(getattr(column, "max", ""))
         rules = _TIME_RULES if is_time else {**_RULES, "max": _TOO_LARGE.format(limit)}
         for rule, passes in column.validation_rules(final).items():
             if rule in rules:
-                found.append((~passes, pl.lit(f"{name} ") + shown(clean) + rules[rule] + hint))
+                result.append((~passes, pl.lit(f"{name} ") + shown(clean) + rules[rule] + hint))
             elif rule == "max_length":
                 size = final.str.len_bytes()
-                found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
+                result.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
         if known := (column.metadata or {}).get("values", ()):
             meant = final.map_batches(partial(_meant, known), return_dtype=pl.String)
             words = pl.lit(f"{name} '") + shown(clean) + "' is no value, did you mean '" + meant
-            found.append((final != meant, words + "'?"))
+            result.append((final != meant, words + "'?"))
         before = (column.metadata or {}).get("after")
         if before in self.source_of:
             words = pl.lit(f"{name} ") + shown(final) + f" is before {before} "
-            found.append((final < self.final(before), words + shown(self.final(before))))
-        return found
+            result.append((final < self.final(before), words + shown(self.final(before))))
+        return result
 
     def broken(self) -> pl.Expr:
         """Return whether a row breaks any rule."""
@@ -305,7 +305,7 @@ def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _summarised(table: str, bad: pl.DataFrame) -> list[str]:
+def _summarise(table: str, bad: pl.DataFrame) -> list[str]:
     """Group the reasons of bad rows into one line each, with up to five keys."""
     grouped = (
         bad.explode("reasons")
@@ -322,11 +322,11 @@ def _summarised(table: str, bad: pl.DataFrame) -> list[str]:
     ]
 
 
-def match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def match_names(table: str, columns: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Map canonical to source names; also the other columns by their lowered names, and the clashes."""
     lowered: dict[str, str] = {}
     problems: list[str] = []
-    for name in found:
+    for name in columns:
         low = name.strip().lower()
         if low in lowered:
             problems.append(

@@ -64,14 +64,16 @@ class Spill:
         if rows.is_empty():
             return
         keys = key_columns(self.table)
-        said = [c for c in rows.columns if c in keys or rows[c].null_count() < len(rows)]
+        filled = [c for c in rows.columns if c in keys or rows[c].null_count() < len(rows)]
         number = pl.col(KEY).reinterpret(signed=True)
         place, day = number, pl.lit(_NO_DAY)
-        if not self._by_key and TASK in said:
+        if not self._by_key and TASK in filled:
             place = pl.coalesce(TASK, pl.min_horizontal(number, -1 - number))
-        if not self._by_key and self.table == "jobs" and "modificationtime" in said:
+        if not self._by_key and self.table == "jobs" and "modificationtime" in filled:
             day = pl.col("modificationtime").dt.date().fill_null(_NO_DAY)
-        keyed = rows.select(*said, key_of(self.table)) if KEY not in said else rows.select(said)
+        keyed = (
+            rows.select(*filled, key_of(self.table)) if KEY not in filled else rows.select(filled)
+        )
         self._waiting.append(keyed.with_columns(place.alias(_PLACE), day.alias(_DAY)))
         if sum(map(len, self._waiting)) >= RUN_ROWS:
             self._end_run(on_disk=True)

@@ -246,8 +246,8 @@ class Archive(Result):
         try:
             kinds = _kinds(connection, text)
             if len(kinds) != 1 or kinds[0] not in _READING:
-                found = ", ".join(kind.name.lower() for kind in kinds) or "none"
-                raise DataError(f"query: {found}; allowed: one statement that reads, e.g. select")
+                result = ", ".join(kind.name.lower() for kind in kinds) or "none"
+                raise DataError(f"query: {result}; allowed: one statement that reads, e.g. select")
             words = set(re.findall(r"\w+", text.lower()))
             manifests.check(self.path, self._live(name for name in STORED if name in words))
             for name in words & {*self.derived}:

@@ -87,7 +87,7 @@ class ArchiveWriter:
 
     def __enter__(self) -> Self:
         _claim(self.path)
-        self._lock = _locked(self.path / _LOCK)
+        self._lock = _lock(self.path / _LOCK)
         try:
             self._start()
         except BaseException:
@@ -289,7 +289,7 @@ def _claim(folder: Path) -> None:
         )
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _lock(path: Path) -> IO[bytes]:
     """Take the folder for this process; the lock dies with it."""
     handle = path.open("ab")
     try:

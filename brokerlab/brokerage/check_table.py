@@ -113,7 +113,9 @@ def fields(columns: Iterable[str], of: dict[str, str]) -> list[str]:
 def in_words(keys: Iterable[str], queue: Iterable[str], task: Iterable[str]) -> str:
     """Return what could be changed, in a few words."""
     parts = {"gdpconfig": keys, "queue": queue, "task": task}
-    return "; ".join(f"{name} {', '.join(found)}" for name, found in parts.items() if list(found))
+    return "; ".join(
+        f"{name} {', '.join(result)}" for name, result in parts.items() if list(result)
+    )
 
 
 _Line: TypeAlias = tuple[object, ...]

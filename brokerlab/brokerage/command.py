@@ -55,10 +55,10 @@ def tables(
         names = " or ".join(plugins.available()["name"])
         typer.echo(f"Input tables of a brokerage: brokerlab tables {names}")
     elif dot:
-        found = plugins.get(of).tables
-        if table not in found:
-            raise SchemaError(f"{of} has no table '{table}': {nearest(table, found)}")
-        _print_columns(found[table], f"{name}: {_first_line(found[table])}")
+        result = plugins.get(of).tables
+        if table not in result:
+            raise SchemaError(f"{of} has no table '{table}': {nearest(table, result)}")
+        _print_columns(result[table], f"{name}: {_first_line(result[table])}")
     elif name not in contracts.STORED and name in plugins.available()["name"]:
         brokerage = plugins.get(name)
         rows = [
@@ -119,13 +119,13 @@ def explain(
     rule_set = ProductionRules(rules)
     opened = open_archive(archive)
     with noted():
-        answer = _explained(opened, task, queue, nucleus, rule_set, at)
+        answer = _explain(opened, task, queue, nucleus, rule_set, at)
     if answer.outcome == "unknown":
         raise ConfigError(answer.text)
     typer.echo(answer.text)
 
 
-def _explained(
+def _explain(
     opened: Archive, task: int, queue: str, nucleus: str, rules: ProductionRules, at: str
 ) -> Explanation | TaskExplanation:
     """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production."""

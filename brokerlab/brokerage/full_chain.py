@@ -101,11 +101,11 @@ def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     when = [name for name in ("snapshot",) if name in queues.columns]
     runs_production = pl.col("type").fill_null("production").is_in(PRODUCTION_TYPES)
     own = queues.filter(runs_production & pl.col("pandasite").is_not_null())
-    said = read_catchalls(own).select("catchall", "params", "bare_mode", "secondary_nucleus")
+    catchalls = read_catchalls(own).select("catchall", "params", "bare_mode", "secondary_nucleus")
     if "params" not in own.columns:
         own = own.with_columns(params=pl.lit(None, pl.String))
     own = own.join(
-        said, on=["catchall", "params"], how="left", nulls_equal=True, maintain_order="left"
+        catchalls, on=["catchall", "params"], how="left", nulls_equal=True, maintain_order="left"
     )
     columns = [pl.col("bare_mode"), pl.col("secondary_nucleus")]
     if rules.bare_mode_of == "any":
@@ -121,13 +121,13 @@ def with_bare_modes(
     nuclei: pl.DataFrame, queues: pl.DataFrame, *, rules: ProductionRules
 ) -> pl.DataFrame:
     """Fill null ``bare_mode`` and ``secondary_nucleus`` of nuclei from their queues; add ``mixed``."""
-    said = bare_modes(queues, rules=rules).rename(
+    modes = bare_modes(queues, rules=rules).rename(
         {"bare_mode": "said_mode", "secondary_nucleus": "said_secondary"}
     )
     on = ["snapshot", "nucleus"]
-    if not nuclei["snapshot"].null_count() and said["snapshot"].null_count():
-        said, on = said.drop("snapshot"), on[1:]
-    joined = nuclei.join(said, on=on, how="left", nulls_equal=True, maintain_order="left")
+    if not nuclei["snapshot"].null_count() and modes["snapshot"].null_count():
+        modes, on = modes.drop("snapshot"), on[1:]
+    joined = nuclei.join(modes, on=on, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(
         pl.coalesce("bare_mode", "said_mode").alias("bare_mode"),
         pl.coalesce("secondary_nucleus", "said_secondary").alias("secondary_nucleus"),

@@ -40,7 +40,7 @@ def funnel(
     Source: production-jobs.md 2, production-tasks.md 3, analysis-jobs.md 4 and 8.
     """
     place, by = decisions.place, [*dict.fromkeys([by] if isinstance(by, str) else by)]
-    pairs = _grouped(decisions, by, tasks)
+    pairs = _group(decisions, by, tasks)
     removed = pairs.drop_nulls("check").group_by(*by, "check").agg(
         n_pairs=pl.len().cast(pl.Int64),
         n_tasks=pl.col("task").n_unique().cast(pl.Int64),
@@ -67,7 +67,7 @@ def funnel(
     ).rename(named)  # fmt: skip
 
 
-def _grouped(decisions: PlaceDecisions, by: list[str], tasks: pl.DataFrame | None) -> pl.DataFrame:
+def _group(decisions: PlaceDecisions, by: list[str], tasks: pl.DataFrame | None) -> pl.DataFrame:
     """Return the pairs with ``task``, the number of their task, and the columns to group by."""
     about, place = decisions.about, decisions.place
     if tasks is not None:

@@ -14,14 +14,14 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decide import (
-    asked_anew,
+    ask_again,
     asked_of,
     changes,
     in_parts,
     lowest_bit,
     named,
     parts,
-    patched,
+    patch,
 )
 from brokerlab.brokerage.engine.decisions import Results, with_names
 from brokerlab.brokerage.engine.lookup import Known, Lookup, lazy_sides, number_of, with_facts
@@ -55,19 +55,19 @@ def asked(wanted: Any, known: pl.DataFrame, n_settings: int) -> pl.DataFrame:
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
     rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
-    found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
+    result = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
     strange = pl.col("t").is_null() | ~pl.col("setting").is_between(0, n_settings - 1)
-    odd = found.filter(strange | pl.struct(KEY).is_duplicated())
+    odd = result.filter(strange | pl.struct(KEY).is_duplicated())
     if odd.height:
         raise DataError(
             f"wanted: {odd.height} rows repeat a key, or are of tasks or settings that were not prepared, such as "
             f"{odd.row(0, named=True)}"
         )
-    if found["world"].n_unique() == found.n_unique(["world", "snapshot"]):
-        return found.with_columns(instant="world")
-    instants = found.select("world", "snapshot").unique().sort("world", "snapshot")
+    if result["world"].n_unique() == result.n_unique(["world", "snapshot"]):
+        return result.with_columns(instant="world")
+    instants = result.select("world", "snapshot").unique().sort("world", "snapshot")
     instants = instants.with_columns(instant=pl.int_range(pl.len(), dtype=pl.Int64))
-    return found.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
+    return result.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
 
 
 class _Wanted(dy.Schema):
@@ -106,10 +106,10 @@ def states(
         given[name] = frame.rename({"world": "snapshot"})
     held = prepared(given, {name: contracts[name] for name in given})
     worlds = instants.select(snapshot="world").unique()
-    found = {name: at_every(frame, worlds, name) for name, frame in held.items()}
+    result = {name: at_every(frame, worlds, name) for name, frame in held.items()}
     if instants["world"].equals(instants["instant"]):
-        return found
-    return {name: at_instants(frame, instants, "world") for name, frame in found.items()}
+        return result
+    return {name: at_instants(frame, instants, "world") for name, frame in result.items()}
 
 
 def at_instants(frame: pl.DataFrame, instants: pl.DataFrame, of: str) -> pl.DataFrame:
@@ -186,11 +186,11 @@ class Cycle:
 
     def hopeful(self, numbers: pl.Series) -> pl.Series:
         """Tell of numbers of tasks whether one may find a queue, in some loop."""
-        found = []
+        result = []
         for kept in self.kept.values():
             places = kept.places(numbers)
-            found.append((places >= 0) & np.append(kept.hopeful, False)[places])
-        return pl.Series(np.any(found, axis=0))
+            result.append((places >= 0) & np.append(kept.hopeful, False)[places])
+        return pl.Series(np.any(result, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ class Kept:
         """
         again = [bit for bit in range(len(cycle.checks)) if bit not in cycle.asked]
         if before is not None:
-            anew = asked_anew(cycle.checks, changed)
+            anew = ask_again(cycle.checks, changed)
             again = [bit for bit in again if bit in anew]
             if not again and not cycle.columns & changed.keys():
                 return before
@@ -235,7 +235,7 @@ class Kept:
         for number, part in enumerate(in_parts(facts)):
             pairs = matched(part)
             old = np.zeros(pairs.height, np.int64) if before is None else before.failed[number]
-            bits = patched(old, part, cycle.checks, again)
+            bits = patch(old, part, cycle.checks, again)
             failed.append(bits)
             place, first = np.searchsorted(tasks, pairs["t"].to_numpy()), cycle.closed(bits)
             np.add.at(closed, (place[first >= 0], first[first >= 0]), 1)
@@ -433,13 +433,13 @@ class Standing:
             places = kept.places(part.tasks["number"])
             counts[t] = 0
             counts[t, : kept.closed.shape[1]] = kept.closed[places]
-            found = kept.pairs(t, places)
-            numbers = looked_up(part, found.select("t", "q"), read - cycle.columns)
-            found = found.hstack(numbers.drop("t", "q"))
+            result = kept.pairs(t, places)
+            numbers = looked_up(part, result.select("t", "q"), read - cycle.columns)
+            result = result.hstack(numbers.drop("t", "q"))
             if not checks:
-                return found
-            anew = asked_of(found, checks, bits)["failed"]
-            return found.with_columns(pl.col("failed") | anew)
+                return result
+            anew = asked_of(result, checks, bits)["failed"]
+            return result.with_columns(pl.col("failed") | anew)
 
         ranked = [pl.DataFrame(schema={"t": pl.Int64, "q": pl.Int64, **world.brokerage.ranks})]
         for part in parts(replace(world, facts=facts), failures):
@@ -508,8 +508,8 @@ class Standing:
     @cached_property
     def _results(self) -> Results:
         """How decisions end."""
-        found: Results = self.world.brokerage.decisions.results(self.world)
-        return found
+        result: Results = self.world.brokerage.decisions.results(self.world)
+        return result
 
     @cached_property
     def _numbers(self) -> set[str]:

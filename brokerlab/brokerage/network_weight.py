@@ -107,8 +107,8 @@ class ThroughputCurve:
     def weights(self, mbps: FloatArray) -> FloatArray:
         """Return the weight of each throughput [MB/s]; NaN stays NaN."""
         steps = np.array((self.lowest, *self.weight))
-        found = steps[np.searchsorted(np.array(self.mbps_above), mbps, side="left")]
-        return np.where(np.isnan(mbps), np.nan, found)
+        result = steps[np.searchsorted(np.array(self.mbps_above), mbps, side="left")]
+        return np.where(np.isnan(mbps), np.nan, result)
 
     def of(self, mbps: float) -> float:
         """Return the weight of one throughput [MB/s]."""
@@ -254,7 +254,7 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     oldest = (wanted["at"] - WINDOW).to_physical().fill_null(ANY_AGE).to_numpy()
     last = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
     first = wanted["link"].to_numpy() * len(_METRICS) * width + last.to_numpy()
-    found = {}
+    result = {}
     for nth, name in enumerate(_METRICS):
         asked = first + nth * width
         newest = np.searchsorted(numbers, asked, "right") - 1
@@ -263,10 +263,10 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         fresh = (numbers[row] // width == asked[at] // width) & (ages[row] > oldest[at])
         column = np.full(len(asked), np.nan)
         column[at[fresh]] = values[row[fresh]]
-        found[name] = pl.Series(column).fill_nan(None)
+        result[name] = pl.Series(column).fill_nan(None)
     something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
     return (
-        wanted.with_columns(**found)
+        wanted.with_columns(**result)
         .filter(something)
         .select("snapshot", "nucleus", "src", *_METRICS)
     )
@@ -442,12 +442,12 @@ def at_links(
     steps = curve or throughput_curve(rules)
     throughput = np.where(np.isnan(mbps), fallback, steps.weights(mbps))
     share = settings.queue_importance
-    found = (queued, throughput, share * queued + (1 - share) * throughput)
+    result = (queued, throughput, share * queued + (1 - share) * throughput)
     itself = pl.col("storage_site") == pl.col("nucleus")
     weight = pl.when(itself.fill_null(value=False)).then(WEIGHT_OF_ITSELF)
     placed = pl.col("nucleus").fill_null("") != ""
     return frame.with_columns(
-        pl.Series(name, values) for name, values in zip(WEIGHTS, found, strict=True)
+        pl.Series(name, values) for name, values in zip(WEIGHTS, result, strict=True)
     ).with_columns(pl.when(placed).then(weight.otherwise(name)).alias(name) for name in WEIGHTS)
 
 

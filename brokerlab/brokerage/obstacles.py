@@ -102,13 +102,13 @@ def _rows(decisions: PlaceDecisions, who: Subject) -> list[tuple[object, ...]]:
             after += stands_alone
         elif stands_alone:
             after = decide(frozenset({name})).pairs["check"].null_count()
-        told = (n_skipped[name], stands_alone, after - candidates, after)
+        counts = (n_skipped[name], stands_alone, after - candidates, after)
         queue, of_task = (
             check_table.fields(reason.inputs, each)
             for each in (check_table.QUEUE, check_table.TASK)
         )
         change = check_table.in_words(reason.keys, queue, of_task)
-        rows.append((name, reason.kind, *told, change, list(reason.keys), queue, of_task))
+        rows.append((name, reason.kind, *counts, change, list(reason.keys), queue, of_task))
     return rows
 
 

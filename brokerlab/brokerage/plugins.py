@@ -29,8 +29,8 @@ def of_stage(stage: str) -> Brokerage[Any, Any]:
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
     module = import_module(f"brokerlab.brokerage.{STAGES[stage].replace('-', '_')}.brokerage")
-    found: Brokerage[Any, Any] = module.BROKERAGE
-    return found
+    result: Brokerage[Any, Any] = module.BROKERAGE
+    return result
 
 
 def available() -> pl.DataFrame:
@@ -41,13 +41,13 @@ def available() -> pl.DataFrame:
         ``problem``, why it cannot be had (null: it can).
     """
     columns = ("name", "package", "version", "description", "problem")
-    found = _registered()
+    result = _registered()
     rows = []
-    for point in found:
-        description, problem = None, _rivals(point, found)
+    for point in result:
+        description, problem = None, _rivals(point, result)
         if problem is None:
             try:
-                description = _loaded(point).description
+                description = _load(point).description
             except ConfigError as error:
                 problem = str(error)
         rows.append((point.name, *_package(point), description, problem))
@@ -60,18 +60,18 @@ def get(name: str) -> Brokerage[Any, Any]:
     Raises:
         ConfigError: There is none of that name, or two, or it does not load, or is no :class:`~.engine.brokerage.Brokerage`.
     """
-    found = _registered()
-    point = next((point for point in found if point.name == name), None)
+    result = _registered()
+    point = next((point for point in result if point.name == name), None)
     if point is None:
-        known = {point.name for point in found}
+        known = {point.name for point in result}
         hint = (
             nearest(name, known) if known else "none is installed: install brokerlab itself again"
         )
         raise ConfigError(f"brokerage {name!r} is not installed: {hint}")
-    rivals = _rivals(point, found)
+    rivals = _rivals(point, result)
     if rivals:
         raise ConfigError(rivals)
-    return _loaded(point)
+    return _load(point)
 
 
 def _registered() -> list[EntryPoint]:
@@ -86,15 +86,15 @@ def _package(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist else ("unknown", "unknown")
 
 
-def _rivals(point: EntryPoint, found: list[EntryPoint]) -> str | None:
+def _rivals(point: EntryPoint, entries: list[EntryPoint]) -> str | None:
     """Say who else claims the name, null if nobody does."""
-    same = [_package(other)[0] for other in found if other.name == point.name]
+    same = [_package(other)[0] for other in entries if other.name == point.name]
     if len(same) == 1:
         return None
     return f"brokerage {point.name!r} is in {listed(same)}: none is taken; uninstall or rename all but one"
 
 
-def _loaded(point: EntryPoint) -> Brokerage[Any, Any]:
+def _load(point: EntryPoint) -> Brokerage[Any, Any]:
     """Load what an entry point names."""
     package, version = _package(point)
     where = f"brokerage {point.name!r} of package {package} {version} ({point.value})"

@@ -15,7 +15,7 @@ from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
 from brokerlab.brokerage.comparison import CHANGED, N_CHANGED, OTHER_OUTCOME, compare
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decide import redecided
+from brokerlab.brokerage.engine.decide import redecide
 from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.steps import SCOPES, differing
@@ -260,19 +260,19 @@ class Sensitivity:
         world, remade = self.base.world, TABLE_KEYS
         if self.asked and differing(config, world.config, remade, world.place_of):
             return decide(self.asked, rules=world.rules, config=config, brokerage=world.brokerage)
-        return redecided(self.base, config)
+        return redecide(self.base, config)
 
     def _changes(self, step: int, config: Config) -> pl.DataFrame:
         some = self._decided(config)
-        found = compare(self.base.of_tasks(some.tasks), some).every.filter(CHANGED)
-        if found.is_empty():
+        result = compare(self.base.of_tasks(some.tasks), some).every.filter(CHANGED)
+        if result.is_empty():
             return _NONE
         then = reachable(some, self._slots).rename({"reachable": "then"})
         reach = self.tasks.select(*TASK, "reachable"), then
         for each in reach:
-            found = found.join(each, on=TASK, how="left", maintain_order="left")
+            result = result.join(each, on=TASK, how="left", maintain_order="left")
         placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
-        return found.select(
+        return result.select(
             pl.lit(step, pl.Int64).alias("step"),
             *TASK,
             n_pairs=N_CHANGED,
@@ -330,8 +330,8 @@ def reachable(decisions: PlaceDecisions, sizes: pl.DataFrame | None = None) -> p
     could = pl.col("check").is_null() | pl.col("check").cast(pl.String).is_in(BEYOND_THE_BEST)
     places = decisions.queues.filter(could).join(names, on="panda_queue")
     places = places.select(*TASK, "parent").unique()
-    found = places.join(sizes, on=["snapshot", "parent"]).group_by(TASK).agg(pl.col("slots").sum())
-    tasks = decisions.tasks.select(TASK).join(found, on=TASK, how="left")
+    result = places.join(sizes, on=["snapshot", "parent"]).group_by(TASK).agg(pl.col("slots").sum())
+    tasks = decisions.tasks.select(TASK).join(result, on=TASK, how="left")
     share = pl.when(pl.col("total") > 0).then(pl.col("slots").fill_null(0) / pl.col("total"))
     return tasks.join(total, on="snapshot", how="left").select(*TASK, reachable=share).sort(TASK)
 
@@ -341,7 +341,7 @@ def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
     now = [
         config.get(key, app=app, component=component, vo="atlas") for app, component, key in names
     ]
-    return all(found == value for found in now)
+    return all(result == value for result in now)
 
 
 def texts_of(column: pl.Series) -> list[str]:
@@ -380,9 +380,9 @@ def _pattern(model: Sensitivity, key: str) -> str:
     if key in model.keys:
         return key
     rows = catalogue.rows_of(key)
-    found = [row.key for row in rows if row.key in model.keys]
-    if found:
-        return found[0]
+    result = [row.key for row in rows if row.key in model.keys]
+    if result:
+        return result[0]
     if rows:
         raise ConfigError(
             f"gdpconfig key '{key}' is read by nothing here; read are {', '.join(sorted(model.keys))}"

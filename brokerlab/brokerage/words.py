@@ -43,7 +43,7 @@ def worded(value: Any) -> str:
 
 def names_in(template: str) -> list[str]:
     """Return the names in braces."""
-    return [found[1] for found in _NAME.finditer(template)]
+    return [result[1] for result in _NAME.finditer(template)]
 
 
 def shown(template: str) -> str:

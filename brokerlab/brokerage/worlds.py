@@ -78,14 +78,14 @@ def world(
         "queues": {"corecount": cores},
     }
     filled = {
-        name: _filled(name, table, contracts, more.get(name, {})) for name, table in given.items()
+        name: _fill(name, table, contracts, more.get(name, {})) for name, table in given.items()
     }
-    filled["tasks"] = _numbered(filled["tasks"])
+    filled["tasks"] = _number(filled["tasks"])
     made = prepared(filled, contracts, exact=True)
     return {name: made[name] for name in contracts if name in filled}
 
 
-def _filled(
+def _fill(
     name: str, table: Any, contracts: Mapping[str, type[dy.Schema]], more: Mapping[str, Any]
 ) -> Any:
     """Return a table as a frame, with defaults where nothing is given; as it is where it cannot be read."""
@@ -115,7 +115,7 @@ def _cores(table: Any, contract: type[dy.Schema]) -> int:
     return int(max([1, *cores.drop_nulls()]))
 
 
-def _numbered(tasks: Any) -> Any:
+def _number(tasks: Any) -> Any:
     if not isinstance(tasks, pl.DataFrame) or "jeditaskid" in tasks.columns:
         return tasks
     return tasks.with_columns(jeditaskid=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))

@@ -165,7 +165,7 @@ def answered(proposal: Proposal, again: Callable[[], Again]) -> Drift:
     judgement = asked.judgement
     status = _status(judgement, asked.table, keep=proposal.kind == "keep")
     beside = _effects_beside(proposal, asked.effects)
-    parts = [asked.findings, _judged_in_words(judgement, asked.better, asked.units)]
+    parts = [asked.findings, _judge_in_words(judgement, asked.better, asked.units)]
     known = beside.drop_nulls("apart")
     if known.height:
         names = known.filter("apart")["quantity"].to_list()
@@ -197,7 +197,7 @@ def _status(judgement: Judgement, table: pl.DataFrame, *, keep: bool) -> Status:
     return "holds" if judgement.kind == "keep" or (gained and kept) else "cannot_tell"
 
 
-def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
+def _judge_in_words(judgement: Judgement, better: str, units: str) -> str:
     if judgement.case == "few":
         return f"{MIN_UNITS} {units} are needed"
     if judgement.acts:
@@ -215,12 +215,12 @@ def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
 
 
 def _effects_beside(
-    proposal: Proposal, found: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
+    proposal: Proposal, effects: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
 ) -> pl.DataFrame:
     """Set what a proposal says beside what is seen now, see :attr:`Drift.effects`."""
     rows = []
     for effect in proposal.evidence.effects:
-        row, total = found.get((effect.quantity, effect.unit), ({}, False))
+        row, total = effects.get((effect.quantity, effect.unit), ({}, False))
         if not row or effect.difference is None:
             continue
         stated: list[float | None] = [effect.difference, effect.low, effect.high]
@@ -441,10 +441,10 @@ def percentiles_drift(proposal: Proposal, inputs: Inputs) -> Drift:
 
     Tasks created before the end of the proposal's own data are left out, and those without a ``creationdate``.
     """
-    return answered(proposal, lambda: _replayed(proposal, inputs))
+    return answered(proposal, lambda: _replay(proposal, inputs))
 
 
-def _replayed(proposal: Proposal, inputs: Inputs) -> Again:
+def _replay(proposal: Proposal, inputs: Inputs) -> Again:
     asked = question_of(proposal, inputs.config)
     before, accepted = asked.current, asked.proposed
     tried = backtest(
@@ -641,7 +641,7 @@ def thresholds_drift(
         asked = _to_simulate(proposal, config)
         if validation is not None and not validation.ok:
             raise InsufficientDataError(validation.sentence.removeprefix("No answer: "))
-        return _simulated(asked, simulation, period)
+        return _simulate(asked, simulation, period)
 
     drift = answered(proposal, lambda: again(what_if))
     if drift.judgement is None or drift.status == "cannot_tell":
@@ -656,7 +656,7 @@ def thresholds_drift(
     return replace(drift, status="cannot_tell", sentence=f"{WORDS['cannot_tell']}: {reason}.")
 
 
-def _simulated(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
+def _simulate(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
     """Ask the judge under one assumption about slots."""
     space, setting, options = asked
     first = options.seed + LATER

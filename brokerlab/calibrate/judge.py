@@ -9,8 +9,8 @@ the scores: it is tightened until they keep the stated limit, so that the drift 
 margin. Then the setting is chosen once more, on everything, with that inner limit; it is proposed only if it is better
 there too.
 
-Outcomes of a simulation have two kinds of chance: which units came, which intervals over units hold, and the luck of
-the simulations that all units share, whose spread between replications is added to them in squares. The luck of each unit
+Outcomes of a simulation have two kinds of chance: which units came, which intervals over units hold, and the noise of
+the simulations that all units share, whose spread between replications is added to them in squares. The noise of each unit
 alone spreads units and replications alike; it counts once, with the factor of the replications: few of them cannot tell it
 from what is shared.
 
@@ -31,7 +31,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import measured_coverage, studentised, t_factor
+from brokerlab.intervals import measured_coverage, studentise, t_factor
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
@@ -142,16 +142,16 @@ class Question:
         *,
         share: bool = False,
         enough: bool = True,
-        luck: float = 0.0,
+        noise: float = 0.0,
     ) -> dict[str, float | None]:
         """Return a weighted mean over (n,) values as ``name, name_lo, name_hi``; ends are null where not ``enough`` units are there.
 
-        Of a ``share`` they lie between 0 and 1; ``luck`` is the half width of what units share by the luck of simulations.
+        Of a ``share`` they lie between 0 and 1; ``noise`` is the half width of what units share by the noise of simulations.
         """
         if not enough:
             mean = float(weights @ values / weights.sum())
             return {name: mean, f"{name}_lo": None, f"{name}_hi": None}
-        mean, low, high = studentised(
+        mean, low, high = studentise(
             values,
             weights,
             confidence=self.confidence,
@@ -159,7 +159,7 @@ class Question:
             seed=self.seed,
             share=share,
         )
-        low, high = mean - np.hypot(mean - low, luck), mean + np.hypot(high - mean, luck)
+        low, high = mean - np.hypot(mean - low, noise), mean + np.hypot(high - mean, noise)
         return {name: mean, f"{name}_lo": float(low), f"{name}_hi": float(high)}
 
     def paired(
@@ -170,13 +170,13 @@ class Question:
         *,
         share: bool = False,
         enough: bool = True,
-        luck: Sequence[float] = (0.0, 0.0, 0.0),
+        noise: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> dict[str, float | None]:
-        """Return the same units under two settings as ``before, after, diff``, each with its ``luck`` as :meth:`interval` does."""
+        """Return the same units under two settings as ``before, after, diff``, each with its ``noise`` as :meth:`interval` does."""
         return {
-            **self.interval("before", before, weights, share=share, enough=enough, luck=luck[0]),
-            **self.interval("after", after, weights, share=share, enough=enough, luck=luck[1]),
-            **self.interval("diff", after - before, weights, enough=enough, luck=luck[2]),
+            **self.interval("before", before, weights, share=share, enough=enough, noise=noise[0]),
+            **self.interval("after", after, weights, share=share, enough=enough, noise=noise[1]),
+            **self.interval("diff", after - before, weights, enough=enough, noise=noise[2]),
         }
 
 
@@ -226,7 +226,7 @@ def by_place(arrays: Mapping[str, FloatArray]) -> Callable[[Sequence[int]], dict
     return lambda places: {name: values[..., list(places)] for name, values in arrays.items()}
 
 
-def capped_weights(sizes: FloatArray) -> FloatArray:
+def cap_weights(sizes: FloatArray) -> FloatArray:
     """Return weights of units: their size, and for those larger than the median unit the median size.
 
     A few giants hold most of the jobs, and no interval from fifty units can know them: weights by size without a cap give
@@ -531,14 +531,14 @@ class Sums:
         return np.asarray(error)
 
     def shared_error(self, name: str, blocks: Sequence[int], places: Any = None) -> FloatArray:
-        """Return errors of what units share by the luck of simulations: (n_settings,), or of a setting for each block."""
-        runs, alone = self._luck(name, blocks, places, None)
+        """Return errors of what units share by the noise of simulations: (n_settings,), or of a setting for each block."""
+        runs, alone = self._noise(name, blocks, places, None)
         return np.asarray(np.sqrt(np.maximum(runs - alone, 0.0)))
 
-    def _luck(
+    def _noise(
         self, name: str, blocks: Sequence[int], places: Any, against: Any
     ) -> tuple[FloatArray, FloatArray]:
-        """Return squared errors of the mean over replications: by their spread, and the part that is each unit's own luck."""
+        """Return squared errors of the mean over replications: by their spread, and the part that is each unit's own noise."""
         if not self.draws:
             none = np.zeros(self.first[name].shape[1] if places is None else ())
             return none, none
@@ -556,7 +556,7 @@ class Sums:
             mean, n = (w * apart).sum(axis=1), apart.shape[1]
             own = apart - mean[:, None] / w.sum()
             alone = alone + ((w * own) ** 2).sum(axis=(0, 1)) * n / max(n - 1, 1)
-            runs = runs + mean  # blocks may share the luck of a simulation, too
+            runs = runs + mean  # blocks may share the noise of a simulation, too
         squares = np.stack([(runs**2).sum(axis=0), alone]) / (len(draws) - 1) / len(draws)
         both, own_part = squares if places is None else squares[:, 0]
         return both, own_part
@@ -582,14 +582,14 @@ class Sums:
         places: Any = None,
         against: Any = None,
     ) -> FloatArray:
-        """Return half widths that, added in squares to those over units, hold this luck as well, see :meth:`shared_error`.
+        """Return half widths that, added in squares to those over units, hold this noise as well, see :meth:`shared_error`.
 
-        What the interval over units holds of each unit's own luck, by its own factor, is taken from an interval over
-        replications. Where nothing but luck differs, that interval is what is left: its level is exact, however few
+        What the interval over units holds of each unit's own noise, by its own factor, is taken from an interval over
+        replications. Where nothing but noise differs, that interval is what is left: its level is exact, however few
         replications. The factor of few times the difference of the squares would be none in half of the cases with little
-        shared luck, and a level of 85 % with two replications.
+        shared noise, and a level of 85 % with two replications.
         """
-        runs, alone = self._luck(name, blocks, places, against)
+        runs, alone = self._noise(name, blocks, places, against)
         if not self.draws:
             return runs
         n_units = int(np.diff(self.edges)[list(blocks)].sum())
@@ -717,12 +717,12 @@ def compare_blocks(
     rows = []
     for name in question.quantities:
         limit = limits.get(name)
-        luck = [
+        noise = [
             float(sums.shared_half(name, blocks, question, places, against))
             for places, against in ((before, None), (after, None), (after, before))
         ]
         row: dict[str, Any] = {"quantity": name} | question.paired(
-            now[name], then[name], w, share=bool(limit and limit.share), enough=enough, luck=luck
+            now[name], then[name], w, share=bool(limit and limit.share), enough=enough, noise=noise
         )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None

@@ -120,10 +120,10 @@ def _replay(report: str, *stages: str) -> Mechanism:
 @cache
 def read_by() -> dict[Place, tuple[str, ...]]:
     """Return which rules read each key, under either rule set; a key that no rule reads is not in it."""
-    found: dict[Place, dict[str, None]] = {}
+    result: dict[Place, dict[str, None]] = {}
     for place, rule in _readers():
-        found.setdefault(place, {})[rule] = None
-    return {place: tuple(rules) for place, rules in found.items()}
+        result.setdefault(place, {})[rule] = None
+    return {place: tuple(rules) for place, rules in result.items()}
 
 
 def _readers() -> Iterator[tuple[Place, str]]:

@@ -77,11 +77,11 @@ def screen_keys(
     for part, (counts, prepare) in PARTS.items():
         here = [row for row in wanted if parts[row.key] == part]
         try:
-            tried = _screened(source, rules, at_end(), counts, prepare, here) if here else {}
+            tried = _screen(source, rules, at_end(), counts, prepare, here) if here else {}
         except (DataError, InsufficientDataError) as problem:
             tried = {row.key: {"state": UNTOLD, "reason": str(problem)} for row in here}
-        for key, found in tried.items():
-            rows[key] |= {"counts": counts, **found}
+        for key, result in tried.items():
+            rows[key] |= {"counts": counts, **result}
     return pl.DataFrame(list(rows.values()), schema=_SCHEMA)
 
 
@@ -134,7 +134,7 @@ Prepare = Callable[[_Asked], tuple[Decide, int]]
 """Reads what a part needs once; returns how it decides, and how many tasks or jobs."""
 
 
-def _screened(
+def _screen(
     source: Source,
     rules: str,
     at_end: tuple[datetime, Config],
@@ -151,7 +151,7 @@ def _screened(
         scopes = {"workflow": list(Limits.of(config, workflows).heartbeat_s)}
     trials = [trial_of(config, row, scopes, switches=switches_of(row.key, scouts)) for row in rows]
     decide, n_decided = prepare(_Asked(source, rules, config, end, trials))
-    found = {}
+    result = {}
     for trial in trials:
         base = decide(trial.base)
         names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)
@@ -161,7 +161,7 @@ def _screened(
         }
         at = max(changed, key=lambda value: changed[value], default=None)
         n_changed = changed.get(at, 0)
-        found[trial.row.key] = {
+        result[trial.row.key] = {
             "current": None if trial.current is None else float(trial.current),
             "n_values": len(changed),
             "state": CHANGES if n_changed else NOTHING,
@@ -170,13 +170,13 @@ def _screened(
             "n_decided": n_decided,
             "beside": words_of(trial.beside) or None,
         }
-    return found
+    return result
 
 
 def _distinct(source: Source, table: str, name: str, *, optional: bool = False) -> list[str]:
     """Return the values of a column; none where an optional table is missing."""
-    found = scans_once(source, () if optional else [table], [table] if optional else ())
-    values = [one.select(pl.col(name).drop_nulls().unique().sort()).collect() for one in found.values()]  # fmt: skip
+    result = scans_once(source, () if optional else [table], [table] if optional else ())
+    values = [one.select(pl.col(name).drop_nulls().unique().sort()).collect() for one in result.values()]  # fmt: skip
     return values[0][name].to_list() if values else []
 
 
@@ -193,8 +193,8 @@ def _retries(asked: _Asked) -> tuple[Decide, int]:
     fixed: dict[str, Any] = {"files": tables["files"], "scouts": scouts, "rules": rules, "at": asked.end}  # fmt: skip
 
     def decide(config: Config) -> pl.DataFrame:
-        found = retry_checks(tables["tasks"], tables["jobs"], config=config, **fixed)
-        return found.verdicts.select("jeditaskid", "rule", "action")
+        result = retry_checks(tables["tasks"], tables["jobs"], config=config, **fixed)
+        return result.verdicts.select("jeditaskid", "rule", "action")
 
     return decide, _n_rows(tables["tasks"])
 
@@ -230,9 +230,9 @@ def _analysis(asked: _Asked) -> tuple[Decide, int]:
     return decide, held["jobs"].height
 
 
-def _fired(found: pl.DataFrame) -> pl.DataFrame:
+def _fired(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per job and rule that ends its wait; a job that waits on has none."""
-    return found.select(*JOB, fired=pl.lit(value=True))
+    return rows.select(*JOB, fired=pl.lit(value=True))
 
 
 def _n_rows(table: pl.LazyFrame) -> int:

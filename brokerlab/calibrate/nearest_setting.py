@@ -21,9 +21,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
+from brokerlab.calibrate.judge import MIN_UNITS, Question, cap_weights
 from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
-from brokerlab.calibrate.percentiles.comparison import Comparison, judged_values
+from brokerlab.calibrate.percentiles.comparison import Comparison, judge_values
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
@@ -184,7 +184,7 @@ def translate(
         )
     made = assumptions or Assumptions()
     inputs = _inputs(source, made.rules, span)
-    given = _checked(allocations)
+    given = _check(allocations)
     with_allocations = _with_allocations(inputs, given)
     judged = study(
         inputs,
@@ -273,7 +273,7 @@ def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _checked(allocations: Any) -> pl.DataFrame:
+def _check(allocations: Any) -> pl.DataFrame:
     """Return what is given, held to its contract; everything wrong at once."""
     frame = prepared({"allocations": allocations}, {"allocations": Given})["allocations"]
     wrong = {
@@ -281,13 +281,13 @@ def _checked(allocations: Any) -> pl.DataFrame:
         | (pl.col("allocated") <= 0),
         "pandaid: each job once": pl.col("pandaid").is_duplicated(),
     }
-    found = [
+    result = [
         f"allocations.{rule}; {rows.height} rows, such as pandaid {rows['pandaid'][0]}"
         for rule, where in wrong.items()
         if (rows := frame.filter(where)).height
     ]
-    if found:
-        raise DataError("; ".join(found) + "; mend or leave out those rows")
+    if result:
+        raise DataError("; ".join(result) + "; mend or leave out those rows")
     return frame
 
 
@@ -456,7 +456,7 @@ def compared(
     tasks there are none. The rest are sums over all jobs.
     """
     working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
-    weights = capped_weights(working["current"]["work_coreh"].to_numpy())
+    weights = cap_weights(working["current"]["work_coreh"].to_numpy())
     if not weights.size:
         raise InsufficientDataError(
             "no task with allocations has work: there is nothing to compare"
@@ -468,7 +468,7 @@ def compared(
 
     rows = []
     for who in WHO:
-        judged = judged_values(working[who])
+        judged = judge_values(working[who])
         row = {"who": who, "label": labels[who]} | mean("loss", judged["loss"])
         row |= mean("exceed_rate", judged["exceed_rate"], share=True)
         rows.append(pl.DataFrame([row], schema_overrides=ENDS).hstack(_sums(sides[who], parameter)))

@@ -229,7 +229,7 @@ def backtest_stops(
         if trial.beside:
             beside[row.key] = words_of(trial.beside)
     for key, value, config in settings:
-        rows = _judged(history, config)
+        rows = _judge(history, config)
         own = [check.name for check in checks(history.rules) if key is None or key in check.keys]
         judged.append(
             rows.filter(pl.col("check").is_in([*own, ANY])).select(
@@ -259,7 +259,7 @@ def switches_of(key: str, rules: ScoutRules) -> list[CatalogueKey]:
     return [find(other) for other in dict.fromkeys(named) if other not in EXEMPTS]
 
 
-def _judged(history: ScoutHistory, config: Config) -> pl.DataFrame:
+def _judge(history: ScoutHistory, config: Config) -> pl.DataFrame:
     """Return one row per check and task on which the checks run."""
     now = each_check(history.tasks, history.scouts(config), config=config)
     then = each_check(history.tasks_after, history.hindsight(config), config=config)

@@ -71,17 +71,17 @@ def line(
     ``x`` is a number or a time. With ``step`` numbers hold until the next one, with ``points`` there is a dot at each;
     ``marks`` (``x, y, label``) are named points.
     """
-    shown = _prepared(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
+    shown = _prepare(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
     for name in _given(x if x_log else None, y if y_log else None):
         shown = shown.filter(pl.col(name) > 0)
-    marked = None if marks is None else _prepared(marks, [x, y, "label"], {x: x_title, y: y_title})
+    marked = None if marks is None else _prepare(marks, [x, y, "label"], {x: x_title, y: y_title})
     across = _axis(shown, x, x_title, log=x_log)
     up = _quantity(y, y_title, log=y_log)
     interpolate: Any = "step-after" if step else "linear"
 
     def panel(part: pl.DataFrame) -> Any:
         base = alt.Chart(part).encode(
-            x=across, color=_colour(shown, colour), opacity=_dimmed(colour, panels)
+            x=across, color=_colour(shown, colour), opacity=_dim(colour, panels)
         )
         layers: list[Any] = _references(references, vertical=False)
         if f"{y}_lo" in part.columns:
@@ -95,10 +95,10 @@ def line(
         dots = dots.encode(y=up, tooltip=tips)
         layers.append(dots if points else dots.encode(opacity=alt.value(0)))
         if marked is not None:
-            layers += _named_points(marked, across, up, x, y)
-        return _layered(layers)
+            layers += _name_points(marked, across, up, x, y)
+        return _layer(layers)
 
-    return _stacked(shown, panels, panel, height, colour)
+    return _stack(shown, panels, panel, height, colour)
 
 
 def dots(
@@ -113,7 +113,7 @@ def dots(
     panels: str | None = None,
 ) -> Chart:
     """Draw one row per label: dots with their intervals, several beside each other where a colour tells them apart."""
-    shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
+    shown = _prepare(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
     above = _names_above(references, panels)
@@ -124,7 +124,7 @@ def dots(
         base = alt.Chart(part).encode(
             y=alt.Y(f"{label}:N", title=None, sort=names, axis=alt.Axis(grid=False)),
             color=_colour(shown, colour, above),
-            opacity=_dimmed(colour, panels),
+            opacity=_dim(colour, panels),
             tooltip=tips,
         )
         if colour and part.select(label).is_duplicated().any():
@@ -137,11 +137,11 @@ def dots(
         marks = base.mark_point(filled=True, size=75)
         marks = marks.encode(x=across, shape=_shape(shown, colour, above))
         several = part[colour].n_unique() if colour and part.height > len(names) else 1
-        return _layered([*layers, marks]).properties(
+        return _layer([*layers, marks]).properties(
             height=max(2 * ROW, int(ROW * len(names) * (1 + 0.25 * (several - 1))))
         )
 
-    return _stacked(shown, panels, panel, None, colour)
+    return _stack(shown, panels, panel, None, colour)
 
 
 def bars(
@@ -163,7 +163,7 @@ def bars(
 
     ``vertical`` bars are upright, and their ``label`` may be a time or number, too. ``states`` are as for `gantt`.
     """
-    shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
+    shown = _prepare(frame, [value, label, *_given(colour, panels)], {value: title})
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
     stacked = bool(colour) and shown.select(label, *_given(panels)).is_duplicated().any()
     axis = "y" if vertical else "x"
@@ -182,21 +182,21 @@ def bars(
         order = {"order": alt.Order("_order:Q")} if stacked else {}
         size: Any = {"width": {"band": 0.9}} if vertical else {}
         mark = base.mark_bar(**size).encode(
-            **{axis: lengths, "color": fill, "opacity": _dimmed(colour, panels), **order}
+            **{axis: lengths, "color": fill, "opacity": _dim(colour, panels), **order}
         )
         layers.insert(0, mark)
         if f"{value}_lo" in part.columns and not stacked:
             low = _quantity(f"{value}_lo", title, log=log, axis=axis, zero=True)
             rule = base.mark_rule(strokeWidth=1.5, color=INK)
             layers.append(rule.encode(**{axis: low, f"{axis}2": f"{value}_hi:Q"}))
-        made = _layered(layers)
+        made = _layer(layers)
         return made if vertical else made.properties(height=max(2 * ROW, ROW * len(names)))
 
     if stacked and colour:
         order = {name: place for place, name in enumerate(states or _order(shown, colour))}
         texts = pl.col(colour).cast(pl.String)
         shown = shown.with_columns(_order=texts.replace_strict(order, return_dtype=pl.Int64))
-    return _stacked(shown, panels, panel, height if vertical else None, colour)
+    return _stack(shown, panels, panel, height if vertical else None, colour)
 
 
 def histogram(
@@ -213,7 +213,7 @@ def histogram(
 ) -> Chart:
     """Draw counts (or shares) of bins that are made already, from ``lower`` to ``upper``; colours over one another."""
     titles = {lower: x_title, upper: x_title, count: y_title}
-    shown = _prepared(frame, [lower, upper, count, *_given(colour)], titles)
+    shown = _prepare(frame, [lower, upper, count, *_given(colour)], titles)
     base = alt.Chart(shown).mark_bar(binSpacing=0, stroke="white", strokeWidth=0.5)
     made = base.encode(
         x=_quantity(lower, x_title, log=x_log, axis="x"),
@@ -261,7 +261,7 @@ def scatter(
     ``label`` is a column of texts beside dots (null: none); ``references`` are on the y axis, ``log`` is for both.
     """
     titles = {x: x_title, y: y_title}
-    shown = _prepared(frame, [x, y, *_given(colour, panels, label)], titles)
+    shown = _prepare(frame, [x, y, *_given(colour, panels, label)], titles)
     if log:
         shown = shown.filter((pl.col(x) > 0) & (pl.col(y) > 0))
     across = _quantity(x, x_title, log=log, axis="x")
@@ -269,7 +269,7 @@ def scatter(
     tips = _tips(shown, [*_given(label), x, y], titles, [colour, panels])
 
     def panel(part: pl.DataFrame) -> Any:
-        base = alt.Chart(part).encode(color=_colour(shown, colour), opacity=_dimmed(colour, panels))
+        base = alt.Chart(part).encode(color=_colour(shown, colour), opacity=_dim(colour, panels))
         layers: list[Any] = _references(references, vertical=False)
         if diagonal and part.height:
             both = pl.concat([part[x].cast(pl.Float64), part[y].cast(pl.Float64)]).drop_nulls()
@@ -287,9 +287,9 @@ def scatter(
         if label:
             named = alt.Chart(part.drop_nulls(label)).mark_text(align="left", dx=7, dy=-6)
             layers.append(named.encode(x=across, y=up, text=f"{label}:N"))
-        return _layered(layers)
+        return _layer(layers)
 
-    return _stacked(shown, panels, panel, 340, colour)
+    return _stack(shown, panels, panel, 340, colour)
 
 
 def gantt(
@@ -308,7 +308,7 @@ def gantt(
     Many rows get thinner, and lose their labels. ``states`` are the colours of the column's values, in their order; null: the
     palette.
     """
-    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
+    shown = _prepare(frame, [start, end, label, *_given(colour, panels)], {})
     tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
     fill = _fill(shown, colour, states)
 
@@ -321,12 +321,12 @@ def gantt(
             x2=f"{end}:{_kind(part, end)}",
             y=alt.Y(f"{label}:N", title=None, sort=names, axis=rows),
             color=fill,
-            opacity=_dimmed(colour, panels),
+            opacity=_dim(colour, panels),
             tooltip=tips,
         )
-        return _layered([made]).properties(height=min(MOST_HEIGHT, max(2 * ROW, 20 * len(names))))
+        return _layer([made]).properties(height=min(MOST_HEIGHT, max(2 * ROW, 20 * len(names))))
 
-    return _stacked(shown, panels, panel, None, colour)
+    return _stack(shown, panels, panel, None, colour)
 
 
 def frontier(
@@ -347,7 +347,7 @@ def frontier(
     ones are outside the picture.
     """
     titles = {x: x_title, y: y_title}
-    shown = _prepared(frame, [x, y, named, label], titles).sort(x, y)
+    shown = _prepare(frame, [x, y, named, label], titles).sort(x, y)
     best = pl.col(y).cum_min().shift(1)
     shown = shown.with_columns(_edge=best.is_null() | (pl.col(y) < best))
     marked = shown.filter(pl.col(named).is_not_null())
@@ -383,7 +383,7 @@ def _given(*names: str | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _prepared(
+def _prepare(
     frame: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]
 ) -> pl.DataFrame:
     """Check the frame, and bring shares to per cent where the title says so."""
@@ -507,18 +507,18 @@ def _highlight(colour: str) -> alt.Parameter:
     return alt.selection_point(fields=[colour], bind="legend", name=f"shown_{colour}")
 
 
-def _dimmed(colour: str | None, panels: str | None = None) -> Any:
+def _dim(colour: str | None, panels: str | None = None) -> Any:
     """Dim what is not chosen in the legend of a single panel."""
     if colour is None or panels is not None:
         return alt.value(1)
     return alt.condition(_highlight(colour), alt.value(1), alt.value(0.15))
 
 
-def _layered(layers: Sequence[Any]) -> Any:
+def _layer(layers: Sequence[Any]) -> Any:
     return alt.layer(*layers).properties(width=WIDTH)
 
 
-def _stacked(
+def _stack(
     shown: pl.DataFrame, panels: str | None, panel: Any, height: int | None, colour: str | None
 ) -> Chart:
     """Draw one panel, or several below one another with shared scales."""
@@ -593,7 +593,7 @@ def _middle(shown: pl.DataFrame, value: str, lines: Iterable[float], *, log: boo
     return math.sqrt(max(low, 0) * high) if log else (low + high) / 2
 
 
-def _named_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:
+def _name_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:
     """Return named points, each in its own colour: grey current, blue proposed, others as text."""
     fixed = {"current": CURRENT, "proposed": PROPOSED}
     colour = pl.col("label").replace_strict(fixed, default=INK, return_dtype=pl.String)

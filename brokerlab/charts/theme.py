@@ -57,26 +57,26 @@ def colours(names: Iterable[str]) -> dict[str, str]:
         >>> colours(["b", "proposed", "current"]) == {"current": CURRENT, "proposed": PROPOSED, "b": PALETTE[0]}
         True
     """
-    fixed, others = _ordered(names)
-    found = {name: SETTINGS[name][0] for name in fixed}
-    return found | {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
+    fixed, others = _order(names)
+    result = {name: SETTINGS[name][0] for name in fixed}
+    return result | {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
 
 
 def shapes(names: Iterable[str]) -> dict[str, str]:
     """Return a shape for each name: current a circle, proposed a diamond, all others by their order."""
-    fixed, others = _ordered(names)
-    found = {name: SETTINGS[name][1] for name in fixed}
-    return found | {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(others)}
+    fixed, others = _order(names)
+    result = {name: SETTINGS[name][1] for name in fixed}
+    return result | {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(others)}
 
 
 def dashes(names: Iterable[str]) -> dict[str, list[int]]:
     """Return a dash for each line: current dashed, proposed solid, all others by their order."""
-    fixed, others = _ordered(names)
-    found = {name: [5, 3] if name == "current" else [1, 0] for name in fixed}
-    return found | {name: DASHES[i // len(PALETTE) % len(DASHES)] for i, name in enumerate(others)}
+    fixed, others = _order(names)
+    result = {name: [5, 3] if name == "current" else [1, 0] for name in fixed}
+    return result | {name: DASHES[i // len(PALETTE) % len(DASHES)] for i, name in enumerate(others)}
 
 
-def _ordered(names: Iterable[str]) -> tuple[list[str], list[str]]:
+def _order(names: Iterable[str]) -> tuple[list[str], list[str]]:
     known = list(dict.fromkeys(names))
     return [n for n in SETTINGS if n in known], [n for n in known if n not in SETTINGS]
 
@@ -139,11 +139,11 @@ def title(finding: str, sample: str) -> alt.Title:
         ['n = 12 tasks']
     """
     return alt.Title(
-        text=_wrapped(finding, TITLE_COLUMNS - 8), subtitle=_wrapped(sample, TITLE_COLUMNS + 12)
+        text=_wrap(finding, TITLE_COLUMNS - 8), subtitle=_wrap(sample, TITLE_COLUMNS + 12)
     )
 
 
-def _wrapped(text: str, columns: int) -> list[str]:
+def _wrap(text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns) or [""]
 
 

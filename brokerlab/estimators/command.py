@@ -43,41 +43,41 @@ def predict(
         )
     with noted():
         saved = load(model)
-        found = bound_file(saved, jobs, seen, levels=sorted(set(level or [0.95])))
-    write(found.bounds, out)
-    if found.refused.height:
-        write(found.refused, refused)
+        result = bound_file(saved, jobs, seen, levels=sorted(set(level or [0.95])))
+    write(result.bounds, out)
+    if result.refused.height:
+        write(result.refused, refused)
     else:
         refused.unlink(missing_ok=True)
-    _tell(saved, found, out, refused)
+    _tell(saved, result, out, refused)
 
 
-def _tell(saved: Saved, found: Bounded, out: Path, refused: Path) -> None:
+def _tell(saved: Saved, bounded: Bounded, out: Path, refused: Path) -> None:
     """Print rows in and what became of them, and what the bounds are worth."""
-    lost = found.refused["file"].value_counts()
+    lost = bounded.refused["file"].value_counts()
     counts = dict(zip(lost["file"].to_list(), lost["count"].to_list(), strict=True))
     typer.echo(
-        f"{found.jobs} rows in = {found.bounds.height} predicted + {counts.get('jobs', 0)} refused"
+        f"{bounded.jobs} rows in = {bounded.bounds.height} predicted + {counts.get('jobs', 0)} refused"
     )
-    for name in (each for each in found.bounds.columns if each.startswith("promised_")):
-        promised = found.bounds[name].sum()
+    for name in (each for each in bounded.bounds.columns if each.startswith("promised_")):
+        promised = bounded.bounds[name].sum()
         typer.echo(
-            f"{promised} of {found.bounds.height} with a bound of {name.removeprefix('promised_')}; the others get what was requested"
+            f"{promised} of {bounded.bounds.height} with a bound of {name.removeprefix('promised_')}; the others get what was requested"
         )
-    if found.seen:
-        known = found.seen - counts.get("seen", 0)
+    if bounded.seen:
+        known = bounded.seen - counts.get("seen", 0)
         typer.echo(
-            f"{found.seen} finished jobs in = {known} seen + {counts.get('seen', 0)} refused"
+            f"{bounded.seen} finished jobs in = {known} seen + {counts.get('seen', 0)} refused"
         )
-    for file, row, _, reason in found.refused.head(5).iter_rows():
+    for file, row, _, reason in bounded.refused.head(5).iter_rows():
         typer.echo(f"refused, {file} row {row}: {reason[:300]}")
-    if found.refused.height:
+    if bounded.refused.height:
         typer.echo(f"all of them: {refused}")
-    said = saved.manifest
+    manifest = saved.manifest
     measured = ", ".join(
-        f"{100 * share:.1f} % at {float(name):g}" for name, share in said["coverage"].items()
+        f"{100 * share:.1f} % at {float(name):g}" for name, share in manifest["coverage"].items()
     )
     typer.echo(
-        f"{said['name']}, {said['quantity']} [{said['unit']}]; measured coverage: {measured or 'none'}"
+        f"{manifest['name']}, {manifest['quantity']} [{manifest['unit']}]; measured coverage: {measured or 'none'}"
     )
     typer.echo(f"{out}")

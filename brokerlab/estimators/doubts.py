@@ -86,11 +86,11 @@ class Doubts:
     def sentences(self) -> list[str]:
         """Where the model should not be trusted; never nothing, for what was not seen is never safe."""
         failed = self.failures.select("doubt", "failed", "of", "worst").rows()
-        said = [
+        lines = [
             f"{doubt}: {number(n)} of {number(of)}{f', such as {worst}' if worst else ''}."
             for doubt, n, of, worst in failed
         ]
-        return [*said, UNTRIED]
+        return [*lines, UNTRIED]
 
     def _outside(self) -> list[tuple[str, str, int, int, str | None]]:
         """Count the jobs outside of what was learnt, feature by feature, the largest share first."""

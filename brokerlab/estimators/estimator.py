@@ -78,7 +78,7 @@ class Predicted(Result):
         return pl.DataFrame({**known, **bounds, **own})
 
 
-def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     """Return levels as they were asked for."""
     asked = tuple(float(level) for level in levels)
     between = all(0 < level < 1 for level in asked)
@@ -140,10 +140,10 @@ class Ordered:
             SchemaError, DataError: See :func:`records.checked`.
             ConfigError: Impossible levels, or the estimator is not fitted.
         """
-        asked, frame = checked_levels(levels), checked(records)
+        asked, frame = check_levels(levels), checked(records)
         return self._predicted(frame, ~np.arange(frame.height, dtype=np.int64), asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`, and :meth:`predict` for errors."""
-        asked, frame = checked_levels(levels), checked(records)
+        asked, frame = check_levels(levels), checked(records)
         return self._predicted(frame, order(frame), asked)

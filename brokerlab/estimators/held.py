@@ -11,7 +11,7 @@ import polars as pl
 from scipy import stats
 
 from brokerlab.compiled import compiled
-from brokerlab.estimators.estimator import GRID, Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels
 from brokerlab.estimators.hierarchy.kernels import keep
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.replaying import order
@@ -57,38 +57,38 @@ class Jobs(NamedTuple):
 
 
 @compiled
-def score_of(grid: FloatArray, told: FloatArray, use: float) -> float:
+def score_of(grid: FloatArray, bounds: FloatArray, use: float) -> float:
     """Return where in its distribution a use (logarithm) lies: the level of the bound that is just as large.
 
     Between two levels on the line through them, beyond the last one more by the difference of the logarithms; NaN where
     nothing was told.
     """
-    finite = np.searchsorted(told, np.inf)
+    finite = np.searchsorted(bounds, np.inf)
     if finite == 0:
         return np.nan
-    place = np.searchsorted(told[:finite], use - TINY)
+    place = np.searchsorted(bounds[:finite], use - TINY)
     if place == finite:
-        return float(grid[finite - 1] + use - told[finite - 1])
+        return float(grid[finite - 1] + use - bounds[finite - 1])
     if place == 0:
-        return float(grid[0] * np.exp(use - told[0]))
-    part = (use - told[place - 1]) / (told[place] - told[place - 1])
+        return float(grid[0] * np.exp(use - bounds[0]))
+    part = (use - bounds[place - 1]) / (bounds[place] - bounds[place - 1])
     return float(grid[place - 1] + min(part, 1.0) * (grid[place] - grid[place - 1]))
 
 
 @compiled
-def use_at(grid: FloatArray, told: FloatArray, score: float) -> float:
+def use_at(grid: FloatArray, bounds: FloatArray, score: float) -> float:
     """Return the use (logarithm) at a score: the inverse of `score_of`; infinite beyond what was told."""
-    finite = np.searchsorted(told, np.inf)
+    finite = np.searchsorted(bounds, np.inf)
     if finite == 0:
         return np.inf
     place = np.searchsorted(grid[:finite], score)
     if place == finite:
         more = score - grid[finite - 1]
-        return np.inf if finite < grid.size else float(told[finite - 1] + more)
+        return np.inf if finite < grid.size else float(bounds[finite - 1] + more)
     if place == 0:
-        return float(told[0] + np.log(score / grid[0]))
+        return float(bounds[0] + np.log(score / grid[0]))
     part = (score - grid[place - 1]) / (grid[place] - grid[place - 1])
-    return float(told[place - 1] + part * (told[place] - told[place - 1]))
+    return float(bounds[place - 1] + part * (bounds[place] - bounds[place - 1]))
 
 
 @compiled
@@ -276,7 +276,7 @@ class HeldBounds:
         self.estimator = estimator
         self.quantity = quantity
         self.name = name or estimator.name
-        self.levels = checked_levels(levels) if levels else ()
+        self.levels = check_levels(levels) if levels else ()
         self._forget()
 
     def _forget(self) -> None:
@@ -330,7 +330,7 @@ class HeldBounds:
     def _see(self, frame: pl.DataFrame, opened: list[_Told]) -> None:
         """Hold what was told of jobs against what they used."""
         levels = tuple(sorted(self._missing))
-        told = np.array([each.told for each in opened])
+        logarithms = np.array([each.told for each in opened])
         seen = np.array([each.seen for each in opened])
         tried = [[each.by_level.get(level, _NOT_TOLD) for level in levels] for each in opened]
         shape = frame.height, len(levels)
@@ -340,28 +340,28 @@ class HeldBounds:
         for each in opened:  # those of jobs that have not ended are open still
             misses.pending[:] += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
         walk(
-            np.arange(frame.height), _jobs(frame, told, seen, self.quantity), np.empty(0, dtype=np.int64),
+            np.arange(frame.height), _jobs(frame, logarithms, seen, self.quantity), np.empty(0, dtype=np.int64),
             np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own, _may_miss(levels, misses, 0),
         )  # fmt: skip
         self._keep(levels, misses)
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
         """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
-        frame, asked = checked(records), checked_levels(levels)
+        frame, asked = checked(records), check_levels(levels)
         inner = self.estimator.predict(frame, levels=GRID)
-        told = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
+        logarithms = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
         seen, point = inner["seen"].to_numpy(), inner["point"].to_numpy()
         for level in asked:
             self._missing.setdefault(level, AIMED * (1 - level))
         for pandaid in frame["pandaid"].to_list():
             self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
-        jobs = _jobs(frame, told, seen, self.quantity)
+        jobs = _jobs(frame, logarithms, seen, self.quantity)
         bounds, own = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
             each = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
             by_level = dict(zip(asked, each, strict=True))
-            self._open[pandaid] = _Told(told[row], int(seen[row]), by_level)
+            self._open[pandaid] = _Told(logarithms[row], int(seen[row]), by_level)
         return _promised(frame, seen, asked, bounds, own, point, jobs).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
@@ -369,16 +369,16 @@ class HeldBounds:
         frame = checked(records)
         return self.hold(frame, self.estimator.replay(frame, levels=GRID), levels=levels)
 
-    def hold(self, records: Any, told: Predicted, *, levels: Sequence[float]) -> Predicted:
+    def hold(self, records: Any, predicted: Predicted, *, levels: Sequence[float]) -> Predicted:
         """Replay from what the estimator told of the jobs at the levels of `GRID`, at least."""
-        asked = checked_levels(levels)
+        asked = check_levels(levels)
         misses = self._misses(asked)
         copied = misses._replace(
             latest=misses.latest.copy(),
             ascending=misses.ascending.copy(),
             added=misses.added.copy(),
         )
-        return _hold(checked(records), told, self.quantity, asked, copied)
+        return _hold(checked(records), predicted, self.quantity, asked, copied)
 
     def _misses(self, levels: Sequence[float]) -> Misses:
         missing = np.array([self._missing.get(level, AIMED * (1 - level)) for level in levels])
@@ -393,11 +393,11 @@ class HeldBounds:
 
 
 def hold(
-    records: Any, told: Predicted, quantity: Quantity, *, levels: Sequence[float]
+    records: Any, predicted: Predicted, quantity: Quantity, *, levels: Sequence[float]
 ) -> Predicted:
     """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels; nothing was missed before."""
-    asked = checked_levels(levels)
-    return _hold(checked(records), told, quantity, asked, _nothing_missed(asked))
+    asked = check_levels(levels)
+    return _hold(checked(records), predicted, quantity, asked, _nothing_missed(asked))
 
 
 def _nothing_missed(levels: tuple[float, ...]) -> Misses:
@@ -421,15 +421,15 @@ def _may_miss(levels: Sequence[float], misses: Misses, more: int) -> IntArray:
 
 
 def _hold(
-    frame: pl.DataFrame, told: Predicted, quantity: Quantity, levels: tuple[float, ...], misses: Misses
+    frame: pl.DataFrame, predicted: Predicted, quantity: Quantity, levels: tuple[float, ...], misses: Misses
 ) -> Predicted:  # fmt: skip
-    logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
-    jobs = _jobs(frame, logs, told.seen, quantity)
+    logs = np.log(predicted.bounds[:, [predicted.levels.index(level) for level in GRID]])
+    jobs = _jobs(frame, logs, predicted.seen, quantity)
     bounds, own = _walk(jobs, order(frame), levels, misses, quantity)
-    return _promised(frame, told.seen, levels, bounds, own, told.point, jobs)
+    return _promised(frame, predicted.seen, levels, bounds, own, predicted.point, jobs)
 
 
-def _jobs(frame: pl.DataFrame, told: FloatArray, seen: IntArray, quantity: Quantity) -> Jobs:
+def _jobs(frame: pl.DataFrame, bounds: FloatArray, seen: IntArray, quantity: Quantity) -> Jobs:
     asked = floats(frame, "requested")
     asked = np.where(asked > 0, asked, np.inf)
     return Jobs(
@@ -440,7 +440,7 @@ def _jobs(frame: pl.DataFrame, told: FloatArray, seen: IntArray, quantity: Quant
         asked=asked,
         seen=seen,
         killed=frame["censored"].to_numpy(),
-        told=np.ascontiguousarray(told),
+        told=np.ascontiguousarray(bounds),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import Estimator, Predicted, check_levels
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.replaying import known, order
 from brokerlab.words import plural
@@ -34,7 +34,7 @@ def replay_left_out(
 
     Tasks are left out one by one, or in so many groups: every so many-th one by its first decision.
     """
-    frame, asked = checked(records), checked_levels(levels)
+    frame, asked = checked(records), check_levels(levels)
     bounds, point = np.empty((frame.height, len(asked))), np.empty(frame.height)
     task = frame["jeditaskid"].to_numpy()
     tasks = np.array(list(dict.fromkeys(task.tolist())))

@@ -60,10 +60,12 @@ def sift(path: Path, use: Use) -> Sifted:
                 f"{'; '.join(wrong)}: add the columns; what they mean: docs/prediction.md"
             )
         cast, reasons = _cast(frame, use)
-        found = cast.with_columns(reason=pl.concat_list(*reasons).list.drop_nulls().list.join("; "))
+        result = cast.with_columns(
+            reason=pl.concat_list(*reasons).list.drop_nulls().list.join("; ")
+        )
         row = pl.int_range(1, frame.height + 1, dtype=pl.Int64).alias("row")
-        said = found.with_columns(row, raw=frame["pandaid"].cast(pl.String))
-        good, bad = said.filter(pl.col("reason") == ""), said.filter(pl.col("reason") != "")
+        rows = result.with_columns(row, raw=frame["pandaid"].cast(pl.String))
+        good, bad = rows.filter(pl.col("reason") == ""), rows.filter(pl.col("reason") != "")
         refused = bad.select("row", pl.col("raw").alias("pandaid"), "reason")
         return Sifted(good.select(list(Records.columns())), good["row"], refused)
 
@@ -133,7 +135,7 @@ def _cast(frame: pl.DataFrame, use: Use) -> tuple[pl.DataFrame, list[pl.Expr]]:
     cast = pl.DataFrame(made)
     known = pl.col("ended_s") if use == "seen" else pl.lit(0.0)
     cast = cast.with_columns(pl.col("decided_s").fill_null(known))
-    reasons += [pl.when(bad).then(pl.lit(said)) for said, bad in _rules(use).items()]
+    reasons += [pl.when(bad).then(pl.lit(message)) for message, bad in _rules(use).items()]
     return cast, reasons
 
 

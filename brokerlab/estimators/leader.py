@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.compiled import compiled
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
-from brokerlab.estimators.estimator import GRID, Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.likejobs import LikeJobs
@@ -93,8 +93,8 @@ class BestSoFar:
         new = frame.filter(~pl.col("pandaid").is_in(list(self._open)))
         if new.height:
             self.predict(new, levels=GRID[-1:])
-        said = np.array([self._open.pop(each) for each in frame["pandaid"].to_list()])
-        self._walk(frame, np.arange(frame.height), said, keeps=True)
+        predicted = np.array([self._open.pop(each) for each in frame["pandaid"].to_list()])
+        self._walk(frame, np.arange(frame.height), predicted, keeps=True)
         for each in self.candidates:
             each.update(frame)
         return self
@@ -102,15 +102,19 @@ class BestSoFar:
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
         """Say what jobs that have not run should get; columns as :meth:`Estimator.predict` says."""
         frame = checked(records)
-        pandaid, said, seen = frame["pandaid"].to_numpy(), [], np.zeros(frame.height, np.int64)
+        pandaid, predictions, seen = (
+            frame["pandaid"].to_numpy(),
+            [],
+            np.zeros(frame.height, np.int64),
+        )
         for each in self.candidates:
-            told = each.predict(frame, levels=GRID)
-            bounds = told.select(pl.selectors.starts_with("bound_")).to_numpy()
-            seen = told["seen"].to_numpy()
-            said.append(
-                self._given(Predicted(pandaid, seen, GRID, bounds, told["point"].to_numpy()))
+            prediction = each.predict(frame, levels=GRID)
+            bounds = prediction.select(pl.selectors.starts_with("bound_")).to_numpy()
+            seen = prediction["seen"].to_numpy()
+            predictions.append(
+                self._given(Predicted(pandaid, seen, GRID, bounds, prediction["point"].to_numpy()))
             )
-        given = np.column_stack(said)
+        given = np.column_stack(predictions)
         self._open |= dict(zip(pandaid.tolist(), given, strict=True))
         chosen = self._walk(frame, ~np.arange(frame.height), given, keeps=False)
         return self._predicted(frame, seen, given, chosen, levels).frame()
@@ -118,24 +122,30 @@ class BestSoFar:
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Say what every job gets as it is decided; see :meth:`Estimator.replay`."""
         frame = checked(records)
-        told = [each.replay(frame, levels=GRID) for each in self.candidates]
-        return self.follow(frame, {str(k): each for k, each in enumerate(told)}, levels=levels)
+        predictions = [each.replay(frame, levels=GRID) for each in self.candidates]
+        return self.follow(
+            frame, {str(k): each for k, each in enumerate(predictions)}, levels=levels
+        )
 
     def follow(
-        self, records: Any, told: Mapping[str, Predicted], *, levels: Sequence[float]
+        self, records: Any, predictions: Mapping[str, Predicted], *, levels: Sequence[float]
     ) -> Predicted:
         """Replay from what the candidates, in their order, told of the jobs at the levels of `GRID`."""
         frame = checked(records)
-        given = np.column_stack([self._given(each) for each in told.values()])
+        given = np.column_stack([self._given(each) for each in predictions.values()])
         chosen = self._walk(frame, order(frame), given, keeps=False)
-        return self._predicted(frame, next(iter(told.values())).seen, given, chosen, levels)
+        return self._predicted(frame, next(iter(predictions.values())).seen, given, chosen, levels)
 
-    def _given(self, told: Predicted) -> FloatArray:
+    def _given(self, prediction: Predicted) -> FloatArray:
         """Return what a candidate would give: of a distribution of memory the cheapest allocation, else its guess."""
-        if self.quantity == "walltime" or bool((told.bounds == told.bounds[:, :1]).all()):
-            return told.point
-        at = tuple(told.levels.index(level) for level in GRID)
-        grid = Predicted(told.pandaid, told.seen, GRID, told.bounds[:, at], told.point)
+        if self.quantity == "walltime" or bool(
+            (prediction.bounds == prediction.bounds[:, :1]).all()
+        ):
+            return prediction.point
+        at = tuple(prediction.levels.index(level) for level in GRID)
+        grid = Predicted(
+            prediction.pandaid, prediction.seen, GRID, prediction.bounds[:, at], prediction.point
+        )
         allocated: FloatArray = allocate_at_prices(grid, prices=(PRICE,)).at(level_of(PRICE))
         return allocated
 
@@ -168,8 +178,8 @@ class BestSoFar:
             attempts = given * (2 ** (np.maximum(steps, 0) + 1) - 1)
             costs = (attempts - used) * frame["wall_s"].to_numpy()[:, None]
         worst = np.where(known, costs, 0.0).max(axis=1, keepdims=True)
-        found: FloatArray = np.where(known, costs, worst)
-        return found
+        result: FloatArray = np.where(known, costs, worst)
+        return result
 
     def _predicted(
         self,
@@ -180,7 +190,7 @@ class BestSoFar:
         levels: Sequence[float],
     ) -> Predicted:
         """Return the numbers of those followed; where that one says nothing, of the first that says something."""
-        asked = checked_levels(levels)
+        asked = check_levels(levels)
         some = given[np.arange(chosen.size), np.isfinite(given).argmax(axis=1)]
         followed = given[np.arange(chosen.size), chosen]
         number = np.where(np.isfinite(followed), followed, some)

@@ -84,7 +84,7 @@ def walk(
     first: IntArray,
     losses: FloatArray,
     levels: FloatArray,
-    found: FloatArray,
+    means: FloatArray,
 ) -> None:
     """Go through decisions (~row) and ends (row): write quantiles, and add up what each weight of plain uses missed.
 
@@ -108,7 +108,7 @@ def walk(
             best = np.argmin(losses[c])
             for k in range(levels.size):
                 use = quantile(values, reached[best, : values.size], levels[k])
-                found[row, k] = np.exp(min(use, jobs[row, _LIMIT]))
+                means[row, k] = np.exp(min(use, jobs[row, _LIMIT]))
             continue
         if row >= past:
             for w in range(PLAIN.size):
@@ -170,10 +170,10 @@ class LikeJobs(Ordered):
     def _predicted(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
-        found, _ = self._walk(frame, events, (MEDIAN, *levels))
+        result, _ = self._walk(frame, events, (MEDIAN, *levels))
         together, walked, past = self._past.before(frame, events)
         seen = known(together, walked)[past:]
-        return Predicted(frame["pandaid"].to_numpy(), seen, levels, found[:, 1:], found[:, 0])
+        return Predicted(frame["pandaid"].to_numpy(), seen, levels, result[:, 1:], result[:, 0])
 
     def _walk(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
@@ -187,7 +187,7 @@ class LikeJobs(Ordered):
         limit = requested if self.quantity == "walltime" else np.full(requested.size, np.inf)
         columns = (requested, floats(together, "cores"), floats(together, "used"), limit)
         jobs = np.log(np.column_stack(columns))
-        losses, found = self._losses.copy(), np.empty((together.height, len(levels)))
+        losses, result = self._losses.copy(), np.empty((together.height, len(levels)))
         first = np.concatenate([[0], np.cumsum(room)[:-1]]).astype(np.int64)
-        walk(walked, jobs, past, task, room, first, losses, np.array(levels), found)
-        return found[past:], losses
+        walk(walked, jobs, past, task, room, first, losses, np.array(levels), result)
+        return result[past:], losses

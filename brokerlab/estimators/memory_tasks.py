@@ -77,10 +77,10 @@ def evaluate_traces(
     for trace, source in sources.items():
         records = checked(source.records)
         predicted = {each.name: each.replay(records, levels=levels) for each in rules("memory")}
-        told = Views("memory").replay(records, levels=levels)
-        bounds = hold(records, told, "memory", levels=levels)
+        replayed = Views("memory").replay(records, levels=levels)
+        bounds = hold(records, replayed, "memory", levels=levels)
         rules_said = {name: each.point for name, each in predicted.items()}
-        predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(told), PRICE, levels)
+        predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(replayed), PRICE, levels)
         ours = {OURS_OF_TRACES: (predicted[OURS_OF_TRACES].point, bounds)}
         judged.append(judge_allocations(records, "memory", rules_said, ours, system=trace))
         drawn: dict[str, Any] = {"n_boot": n_boot, "seed": seed}

@@ -22,11 +22,11 @@ LEVEL = 0.95  # level of the bounds that must be kept
 def coverage(judged: Judged, held: Predicted, level: float) -> dict[str, float | None]:
     """Return ``promised`` (share of the jobs with a bound of their own), ``coverage`` of these, and ``upper``: the end of its exact interval of 95 %."""
     promised, kept, n = judged.promises(held, level)
-    told = exact(kept, n, 0.95)
+    interval = exact(kept, n, 0.95)
     return {
         "promised": promised,
-        "coverage": told.value if n else None,
-        "upper": told.hi if n else None,
+        "coverage": interval.value if n else None,
+        "upper": interval.hi if n else None,
     }
 
 
@@ -62,7 +62,7 @@ def judge_allocations(
     best = min((score for name, score in scored.items() if name in rules), default=np.nan)
     rows = []
     for name in every:
-        told = coverage(judged, models[name][1], LEVEL) if name in models else {}
+        covered = coverage(judged, models[name][1], LEVEL) if name in models else {}
         rows.append(
             {
                 "kind": "",
@@ -72,9 +72,9 @@ def judge_allocations(
                 "learns": name in models,
                 "silent": name not in scored,
                 "ratio": scored[name] / best if name in scored and best > 0 else None,
-                "upper_0.95": told.get("upper"),
-                "promised_0.95": told.get("promised"),
-                "coverage_0.95": told.get("coverage"),
+                "upper_0.95": covered.get("upper"),
+                "promised_0.95": covered.get("promised"),
+                "coverage_0.95": covered.get("coverage"),
             }
         )
     ends = ("ratio", "upper_0.95", "promised_0.95", "coverage_0.95")

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.errors import DataError
-from brokerlab.estimators.estimator import checked_levels
+from brokerlab.estimators.estimator import check_levels
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.jobfiles import Sifted, sift
 from brokerlab.estimators.saving import Saved
@@ -32,7 +32,7 @@ def bound_file(
     saved: Saved, jobs: Path, seen: Path | None = None, *, levels: Sequence[float]
 ) -> Bounded:
     """Bound the jobs of a file from a saved model and the jobs that have finished since: by `HeldBounds`."""
-    asked = checked_levels(levels)
+    asked = check_levels(levels)
     waiting = sift(jobs, "jobs")
     finished = sift(seen, "seen") if seen else None
     rows = waiting.records.height + waiting.refused.height
@@ -40,21 +40,21 @@ def bound_file(
     if finished:
         waiting = waiting.without(finished.records["pandaid"], HAS_FINISHED)
         held.update(finished.records)
-    refused = _named(waiting, finished)
+    refused = _name(waiting, finished)
     if waiting.records.is_empty():
         first = f", the first one for: {refused['reason'][0]}" if refused.height else ""
         raise DataError(f"{jobs}: none of {rows} rows can be predicted{first}")
-    found = held.predict(waiting.records, levels=asked)
+    result = held.predict(waiting.records, levels=asked)
     tasks = waiting.records.select("pandaid", "jeditaskid")
     return Bounded(
-        tasks.join(found, on="pandaid", how="left", maintain_order="left"),
+        tasks.join(result, on="pandaid", how="left", maintain_order="left"),
         refused,
         rows,
         finished.records.height + finished.refused.height if finished else 0,
     )
 
 
-def _named(waiting: Sifted, finished: Sifted | None) -> pl.DataFrame:
+def _name(waiting: Sifted, finished: Sifted | None) -> pl.DataFrame:
     """Return the refused rows of both files."""
     parts = {"jobs": waiting, "seen": finished}
     return pl.concat(

@@ -86,15 +86,15 @@ def checked(records: Any) -> pl.DataFrame:
         "ended_s: not before decided_s": pl.col("ended_s") < pl.col("decided_s"),
         "pandaid: each job once": pl.col("pandaid").is_duplicated(),
     }
-    counts = frame.select(where.sum().alias(said) for said, where in wrong.items()).row(0)
-    found = [
-        f"records.{said}; {n} rows, such as pandaid"
+    counts = frame.select(where.sum().alias(message) for message, where in wrong.items()).row(0)
+    result = [
+        f"records.{message}; {n} rows, such as pandaid"
         f" {', '.join(str(each) for each in frame.filter(where)['pandaid'].head(3))}"
-        for (said, where), n in zip(wrong.items(), counts, strict=True)
+        for (message, where), n in zip(wrong.items(), counts, strict=True)
         if n
     ]
-    if found:
-        raise DataError("; ".join(found) + "; mend or leave out those rows")
+    if result:
+        raise DataError("; ".join(result) + "; mend or leave out those rows")
     return frame.sort("decided_s", "pandaid")
 
 

@@ -73,10 +73,10 @@ class Past:
 def codes(records: pl.DataFrame, *columns: str) -> tuple[IntArray, int]:
     """Number groups of rows that are equal in some columns, from 0 as they first appear; return how many there are, too."""
     groups = records.select(columns).unique(maintain_order=True).with_row_index("code")
-    found = records.select(columns).join(
+    result = records.select(columns).join(
         groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    return found["code"].cast(pl.Int64).to_numpy(), groups.height
+    return result["code"].cast(pl.Int64).to_numpy(), groups.height
 
 
 def known(records: pl.DataFrame, events: IntArray) -> IntArray:

@@ -154,7 +154,7 @@ def save(estimator: Saveable, folder: Path, *, about: About) -> Path:
         raise ConfigError(f"save: {kind} cannot be saved; {nearest(kind, CLASSES)}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder}: is there already; name a new folder")
-    model = _dumped(estimator)
+    model = _dump(estimator)
     manifest = _manifest(estimator, about, model)
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -192,8 +192,10 @@ def load(folder: Path) -> Saved:
     data = _read_model(folder, manifest)
     made_with, here = manifest["libraries"].get("scikit-learn"), metadata.version("scikit-learn")
     if made_with != here:
-        told = f"{folder}: made with scikit-learn {made_with}, here is {here}; fit the model again"
-        warn_once(told, stacklevel=2)
+        message = (
+            f"{folder}: made with scikit-learn {made_with}, here is {here}; fit the model again"
+        )
+        warn_once(message, stacklevel=2)
     kind = manifest["estimator"]
     state = _trusted_state(folder, data, kind)
     try:
@@ -209,7 +211,7 @@ def load(folder: Path) -> Saved:
     return Saved(estimator, manifest)
 
 
-def _dumped(estimator: Saveable) -> bytes:
+def _dump(estimator: Saveable) -> bytes:
     import skops.io
 
     state = estimator.state()
@@ -229,7 +231,7 @@ def _dumped(estimator: Saveable) -> bytes:
 
 
 def _manifest(estimator: Saveable, about: About, model: bytes) -> dict[str, Any]:
-    said = {
+    manifest = {
         "contract": CONTRACT,
         "estimator": type(estimator).__name__,
         "name": estimator.name,
@@ -243,7 +245,7 @@ def _manifest(estimator: Saveable, about: About, model: bytes) -> dict[str, Any]
         "libraries": versions(),
         "model": {"file": MODEL, "bytes": len(model), "sha256": hashlib.sha256(model).hexdigest()},
     }
-    plain: dict[str, Any] = json.loads(json.dumps(said))
+    plain: dict[str, Any] = json.loads(json.dumps(manifest))
     return {**plain, "digest": _digest(plain)}
 
 
@@ -262,8 +264,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{path}: version {contract} of the folder, this brokerlab reads {CONTRACT}; install the"
             " brokerlab that wrote it, or fit the model again"
         )
-    said = {key: value for key, value in manifest.items() if key != "digest"}
-    if digest != _digest(said):
+    content = {key: value for key, value in manifest.items() if key != "digest"}
+    if digest != _digest(content):
         raise DataError(
             f"{path}: its digest does not fit what it says; it was changed after it was written,"
             " take the folder from where it was made"
@@ -286,10 +288,10 @@ def _read_model(folder: Path, manifest: Mapping[str, Any]) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise _damaged(path, error) from error
-    expected, found = manifest["model"]["sha256"], hashlib.sha256(data).hexdigest()
-    if expected != found:
+    expected, result = manifest["model"]["sha256"], hashlib.sha256(data).hexdigest()
+    if expected != result:
         raise DataError(
-            f"{path}: sha256 {found[:12]}…, the manifest says {expected[:12]}…; it is not the model"
+            f"{path}: sha256 {result[:12]}…, the manifest says {expected[:12]}…; it is not the model"
             " that was saved, take the folder from where it was made"
         )
     return data
@@ -331,8 +333,8 @@ def _damaged(path: Path, error: BaseException) -> DataError:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    told = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(told.encode()).hexdigest()}"
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _frame_digest(frame: pl.DataFrame) -> str:

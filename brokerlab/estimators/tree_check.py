@@ -43,13 +43,13 @@ def _models(state: Any) -> list[Any]:
 def _categorical(model: Any) -> npt.NDArray[np.bool_]:
     """Return which columns hold categories, each of which must fit a set of 256."""
     mapper = model._bin_mapper  # noqa: SLF001 - no other way
-    found = mapper.is_categorical_
-    if found.shape != (int(model.n_features_in_),):
+    result = mapper.is_categorical_
+    if result.shape != (int(model.n_features_in_),):
         raise ValueError("a boosted model of another number of columns than its trees")
     for known in mapper.known_categories or ():
         if known is not None and not ((known >= 0) & (known < MOST_CATEGORIES)).all():
             raise ValueError("a boosted model with more categories than fit")
-    return np.asarray(found, dtype=bool)
+    return np.asarray(result, dtype=bool)
 
 
 def _check(tree: Any, categorical: npt.NDArray[np.bool_]) -> None:

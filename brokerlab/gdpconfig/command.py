@@ -96,11 +96,11 @@ def list_(
 
     from brokerlab.gdpconfig.proposal import Filed, find, newest, overview
 
-    found = find(folder)
+    result = find(folder)
     if latest:
-        replaced = newest(one for one in found if isinstance(one, Filed))[1]
-        found = [one for one in found if one not in replaced]
-    table = overview(found, None if config is None else _config(config, at))
+        replaced = newest(one for one in result if isinstance(one, Filed))[1]
+        result = [one for one in result if one not in replaced]
+    table = overview(result, None if config is None else _config(config, at))
     if as_json:
         typer.echo(json.dumps(table.to_dicts(), ensure_ascii=False, indent=2))
         return

@@ -153,29 +153,31 @@ class Config(Result):
 
         Source: docs/rules/gdpconfig.md, Look-up rules, 1 and 2.
         """
-        found = self._index.get((app, component, key), ())
-        if any(entry.has_history for entry in found):
+        result = self._index.get((app, component, key), ())
+        if any(entry.has_history for entry in result):
             raise ConfigError(
                 f"gdpconfig {app}/{component}/{key} has a history: say when, config.at(time)"
             )
         if vo is None:
-            return found
-        own = tuple(entry for entry in found if entry.vo == vo)
-        return own + tuple(entry for entry in found if entry.vo is None)
+            return result
+        own = tuple(entry for entry in result if entry.vo == vo)
+        return own + tuple(entry for entry in result if entry.vo is None)
 
     def _look_up(self, place: Place, vo: str | None) -> tuple[Value, Entry | None]:
         memo = self._memo.get((place, vo))
         if memo is not None:
             return memo
-        found = self.candidates(*place, vo=vo)
+        results = self.candidates(*place, vo=vo)
         result: tuple[Value, Entry | None] = (None, None)
-        if found:
+        if results:
             name = "/".join(place)
-            if sum(entry.vo == found[0].vo for entry in found) > 1:
-                _warn(f"gdpconfig {name}: several entries for VO {found[0].vo}; the first is used")
+            if sum(entry.vo == results[0].vo for entry in results) > 1:
+                _warn(
+                    f"gdpconfig {name}: several entries for VO {results[0].vo}; the first is used"
+                )
             try:
-                value = convert(found[0].value, found[0].value_json, found[0].type)
-                result = (value, found[0])
+                value = convert(results[0].value, results[0].value_json, results[0].type)
+                result = (value, results[0])
             except ValueError as error:
                 _warn(f"gdpconfig {name} counts as undefined: {error}")
         self._memo[place, vo] = result
@@ -291,18 +293,18 @@ class Config(Result):
         app, component, key = place
         row = known.find(key, app, component)
         known.check_value(row, key, value)
-        found = self.candidates(app, component, key, row.asked_vo or None)
+        result = self.candidates(app, component, key, row.asked_vo or None)
         if value is None:
-            entries[:] = [entry for entry in entries if not found or entry is not found[0]]
+            entries[:] = [entry for entry in entries if not result or entry is not result[0]]
             return
         text, text_json, kind = to_text(
             float(value) if row.type == "float" and isinstance(value, int) else value
         )
-        if not found:
+        if not result:
             entries.append(Entry(app, component, key, text, text_json, kind))
             return
-        new = replace(found[0], value=text, value_json=text_json, type=kind)
-        entries[:] = [new if entry is found[0] else entry for entry in entries]
+        new = replace(result[0], value=text, value_json=text_json, type=kind)
+        entries[:] = [new if entry is result[0] else entry for entry in entries]
 
     @cached_property
     def digest(self) -> str:

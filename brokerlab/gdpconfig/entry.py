@@ -134,8 +134,8 @@ def _name(column: str) -> str:
     return column.lstrip("\ufeff").strip().lower()
 
 
-def _check_columns(found: Iterable[str], source: str) -> None:
-    names = [_name(column) for column in found]
+def _check_columns(columns: Iterable[str], source: str) -> None:
+    names = [_name(column) for column in columns]
     missing = [name for name in REQUIRED if name not in names]
     double = doubled(names)
     problems = []

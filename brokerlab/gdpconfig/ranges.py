@@ -49,7 +49,7 @@ def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
         if not near or not near[0] / APART <= value <= near[-1] * APART
     ]
     values = [coarse[0], *inner, row.maximum, *near]
-    return sorted({_typed(row, value) for value in values})
+    return sorted({_cast(row, value) for value in values})
 
 
 def near_values(row: CatalogueKey, current: Any) -> list[Any]:
@@ -64,7 +64,7 @@ def near_values(row: CatalogueKey, current: Any) -> list[Any]:
         return []
     low, high = row.minimum or 0.0, row.maximum or 0.0
     values = [max(low, min(current / 2, high)), current, min(high, max(2 * current, low))]
-    return sorted({_typed(row, value) for value in values})
+    return sorted({_cast(row, value) for value in values})
 
 
 def scale_of(row: CatalogueKey) -> Literal["linear", "log"]:
@@ -83,6 +83,6 @@ def spread(row: CatalogueKey, points: int) -> list[float]:
     return [low, *spread] if with_zero else spread
 
 
-def _typed(row: CatalogueKey, value: Any) -> int | float:
+def _cast(row: CatalogueKey, value: Any) -> int | float:
     """Return a value in the type of the key."""
     return round(value) if row.type == "int" else float(value)

@@ -65,8 +65,8 @@ def validate(config: Config | IntoFrame, *, strict: bool = False) -> tuple[Findi
           jedi/dbproxy/SCOUT_RAMCOUNT_RNAK: nothing reads it; did you mean 'SCOUT_RAMCOUNT_RANK'?
     """
     checked = config if isinstance(config, Config) else Config.from_frame(config)
-    found = [finding for entry in checked.entries for finding in _entry_findings(entry)]
-    findings = tuple(sorted([*found, *_repeated(checked)]))
+    result = [finding for entry in checked.entries for finding in _entry_findings(entry)]
+    findings = tuple(sorted([*result, *_repeated(checked)]))
     if findings:
         message = _message(findings)
         if strict:

@@ -173,14 +173,14 @@ def read_object(document: dict[str, Any], text: str) -> dict[str, Any]:
     for key in document:
         if key not in KEYS:
             reader.note(key, f"no such field, {nearest(key, KEYS)}: ignored")
-    found = {
+    result = {
         "sw_platform": reader.text_of(document, "sw_platform", "") or "",
         "base_platform": reader.text_of(document, "base_platform", None) or None,
         "cpu_specs": reader.cpus(document.get("cpu_specs")),
         "gpu_spec": reader.gpu(document.get("gpu_spec")),
         "preferred_level": reader.preferred_level(document.get("cpu_pref")),
     }
-    return {**found, "notes": tuple(reader.notes), "invalid": reader.invalid}
+    return {**result, "notes": tuple(reader.notes), "invalid": reader.invalid}
 
 
 def _short(value: Any) -> str:
@@ -222,14 +222,14 @@ def read_text(text: str) -> dict[str, Any]:
 
 def _cpus(text: str, notes: list[Note]) -> tuple[CpuSpec, ...]:
     """Read the CPUs after ``#``; without ``#`` the platform's first part is the architecture (rule 4)."""
-    found = _CPU.search(text)
-    if found is None:
+    result = _CPU.search(text)
+    if result is None:
         arch = "" if text[0] in "^@&" else text.split("-", 1)[0]
         return (CpuSpec(arch),) if arch else ()
-    if not found[1]:
+    if not result[1]:
         return ()
-    listed = found[1].removeprefix("(").removesuffix(")")
-    position = found.start(1) + found[1].startswith("(")
+    listed = result[1].removeprefix("(").removesuffix(")")
+    position = result.start(1) + result[1].startswith("(")
     specs = []
     for item in listed.split("|"):
         parts = item.split("-")
@@ -244,13 +244,13 @@ def _cpus(text: str, notes: list[Note]) -> tuple[CpuSpec, ...]:
 
 def _gpu(text: str, notes: list[Note]) -> GpuSpec | None:
     """Read the GPU after ``&``: ``vendor[-model]``, then attributes (rule 5)."""
-    found = _GPU.search(text)
-    if found is None or not found[1]:
+    result = _GPU.search(text)
+    if result is None or not result[1]:
         return None
-    first, *attributes = found[1].split(":")
+    first, *attributes = result[1].split(":")
     vendor, dash, model = first.partition("-")
     model, dropped, rest = model.partition("-")
-    position = found.start(1) + len(first) + 1
+    position = result.start(1) + len(first) + 1
     if dropped:
         notes.append(
             Note(position - len(rest) - 2, "-" + rest, "the model ends at the next -: ignored")
@@ -264,11 +264,11 @@ def _gpu(text: str, notes: list[Note]) -> GpuSpec | None:
 
 def _attribute(text: str, position: int, notes: list[Note]) -> dict[str, Any]:
     """Read one attribute of the shorthand; what does not fit is dropped."""
-    found = _ATTRIBUTE.fullmatch(text)
-    if found is None:
+    result = _ATTRIBUTE.fullmatch(text)
+    if result is None:
         notes.append(Note(position, text, "not key, operator, value: dropped"))
         return {}
-    key, operator, value = found.groups()
+    key, operator, value = result.groups()
     if key not in GPU_KEYS:
         notes.append(Note(position, key, f"no such key, {nearest(key, GPU_KEYS)}: dropped"))
         return {}

@@ -49,8 +49,8 @@ def value_of(catchall: str | None, key: str) -> str | None:
         ('only', None)
     """
     items = (catchall or "").split(",")
-    found = [item.removeprefix(f"{key}=") for item in items if item.startswith(f"{key}=")]
-    return (found[0] or None) if found else None
+    result = [item.removeprefix(f"{key}=") for item in items if item.startswith(f"{key}=")]
+    return (result[0] or None) if result else None
 
 
 def read_catchall(catchall: str | None, params: Mapping[str, Any] | str | None = None) -> Catchall:

@@ -96,16 +96,16 @@ class Translation:
 
     def _repeat(self) -> None:
         """Read ``{n}``, ``{n,}``, ``{,m}``, ``{n,m}``; anything else that starts with a brace is literal."""
-        found = _REPEAT.match(self.source, self.position)
-        if found is None or not any(found.groups()):
+        result = _REPEAT.match(self.source, self.position)
+        if result is None or not any(result.groups()):
             self.parts.append(self._literal("{"))
             self.position += 1
             return
-        least, comma, most = found.groups()
+        least, comma, most = result.groups()
         if any(len(count) > 4 or int(count or 0) > MAX_REPEAT for count in (least, most)):
             raise Outside(self.position, f"more than {MAX_REPEAT} repetitions")
         text = f"{{{int(least or 0)}{comma}{int(most) if most else ''}}}"
-        self._quantifier(len(found[0]), text)
+        self._quantifier(len(result[0]), text)
 
     def _group(self) -> None:
         """Read the opening of a group; captures are dropped, nothing here asks for them."""
@@ -126,17 +126,17 @@ class Translation:
 
     def _flags(self) -> None:
         """Read ``(?i)``, ``(?i:``, ``(?s-i:`` and the like."""
-        found = _FLAGS.match(self.source, self.position)
-        if found is None:
+        result = _FLAGS.match(self.source, self.position)
+        if result is None:
             raise Outside(self.position, "unknown kind of group")
-        on, off, end = found[1].replace("u", ""), found[2] or "", found[3]
+        on, off, end = result[1].replace("u", ""), result[2] or "", result[3]
         strange = set(on + off) - {"i", "s"}
         if strange:
             raise Outside(self.position, f"flag {min(strange)}")
         minus = f"-{off}" if off else ""
         if on or minus or end == ":":
             self.parts.append(f"(?{on}{minus}{end}")
-        self.position = found.end()
+        self.position = result.end()
 
     def _escape(self) -> None:
         """Read an escape outside of a class."""

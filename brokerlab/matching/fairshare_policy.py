@@ -211,11 +211,11 @@ def compare_priority(currentpriority: int | None, text: str) -> bool | None:
 
     Source: docs/rules/zero-share.md 2.6, 3.10.
     """
-    found = _COMPARISON.fullmatch(text)
-    if found is None:
+    result = _COMPARISON.fullmatch(text)
+    if result is None:
         return None
-    compare = _OPERATORS[found[1]]
-    if currentpriority is None and found[1] not in ("==", "!="):
+    compare = _OPERATORS[result[1]]
+    if currentpriority is None and result[1] not in ("==", "!="):
         return None
-    number = float(found[3]) if "." in found[3] else int(found[3])
-    return compare(currentpriority, -number if found[2] == "-" else number)
+    number = float(result[3]) if "." in result[3] else int(result[3])
+    return compare(currentpriority, -number if result[2] == "-" else number)

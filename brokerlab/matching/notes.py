@@ -26,8 +26,8 @@ class Note:
 
 def warn(subject: str, findings: Iterable[str], *, stacklevel: int = 3) -> None:
     """Issue one warning for all findings, with their number and up to five of them; none without any."""
-    found = list(dict.fromkeys(findings))
-    if found:
-        more = f"; and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
-        message = f"{subject}, {len(found)} findings: {'; '.join(found[:EXAMPLES])}{more}"
+    result = list(dict.fromkeys(findings))
+    if result:
+        more = f"; and {len(result) - EXAMPLES} more" if len(result) > EXAMPLES else ""
+        message = f"{subject}, {len(result)} findings: {'; '.join(result[:EXAMPLES])}{more}"
         warn_once(message, stacklevel=stacklevel)

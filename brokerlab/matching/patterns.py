@@ -93,7 +93,7 @@ def compile_pattern(expression: str, *, ignore_case: bool = False) -> Pattern:
     Python's syntax, at most `MAX_LENGTH` characters; malformed for Python (``malformed``), or outside of what RE2 can decide, it
     is a PatternError that says where.
     """
-    result = _compiled(expression, ignore_case)
+    result = _compile(expression, ignore_case)
     if isinstance(result, Pattern):
         return result
     position, reason, malformed = result
@@ -101,7 +101,7 @@ def compile_pattern(expression: str, *, ignore_case: bool = False) -> Pattern:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _compiled(expression: str, ignore_case: bool) -> Pattern | tuple[int, str, bool]:  # noqa: FBT001
+def _compile(expression: str, ignore_case: bool) -> Pattern | tuple[int, str, bool]:  # noqa: FBT001
     """Return the compiled expression, or position, reason and whether Python refuses it too."""
     if len(expression) > MAX_LENGTH:
         return MAX_LENGTH, f"longer than {MAX_LENGTH} characters", False

@@ -48,12 +48,12 @@ def resolve_platform(sw_platform: str | None, description: Description | None) -
 
 def _by_architecture(sw_platform: str, description: Description) -> str | None:
     """Return the first alternative of ``(a|b)rest`` that the queue's CPUs have, with the rest."""
-    found = _ALTERNATIVES.fullmatch(sw_platform)
-    if found is None or description.cpu is None:
+    result = _ALTERNATIVES.fullmatch(sw_platform)
+    if result is None or description.cpu is None:
         return None
     listed = description.cpu.attributes.get("arch", ())
-    alternatives = found[1].split("|")
-    return next((one + found[2] for one in alternatives if one in listed or ANY in listed), None)
+    alternatives = result[1].split("|")
+    return next((one + result[2] for one in alternatives if one in listed or ANY in listed), None)
 
 
 def with_base(platform: str | None, base_platform: str | None) -> str | None:

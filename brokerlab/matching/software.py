@@ -210,14 +210,14 @@ def _software(
         if not has_container(name, queue.description, all_tags, only_tags=only_tags, rules=rules):
             return "container_unavailable"
     elif queue.description is not None and task.release is not None:
-        found = has_release(
+        result = has_release(
             task.release,
             examined.compared,
             queue.description,
             in_container=task.in_container,
             rules=rules,
         )
-        if not found:
+        if not result:
             return "release_unavailable"
     by_characters = rules.regexp_by_characters
     unresolved = examined.resolved is None and is_regexp(

@@ -87,14 +87,19 @@ def software_pairs(
     task_codes = [asked.setdefault(task_of(*row), len(asked)) for row in kinds.iter_rows()]
     matches = [_at_offer(list(asked), offer, offered.all_tags, rules) for offer in offered.offers]
     first_names = dict(zip(reversed(offered.codes.tolist()), reversed(offered.names), strict=True))
-    found = [
+    result = [
         _problem(match.problem, first_names[number])
         for number, row in enumerate(matches)
         for match in row
         if match.problem is not None
     ]
-    told = [*offered.problems, *_transhomes(kinds, analysis), *_platforms(asked, rules), *found]
-    warn("software matching", told)
+    problems = [
+        *offered.problems,
+        *_transhomes(kinds, analysis),
+        *_platforms(asked, rules),
+        *result,
+    ]
+    warn("software matching", problems)
     n, m = kinds.height, len(offered.names)
     pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
         panda_queue=pl.Series(offered.names * n, dtype=pl.String)
@@ -187,13 +192,13 @@ def _decisions(matches: list[list[Match]]) -> pl.DataFrame:
 def _preferred(tasks: Sequence[SoftwareTask], offered: _Queues) -> FloatArray:
     """Return the factor of the brokerage weight of each task at each queue, if it is accepted there (6.4)."""
     any_level = [offered.offers[code].releases == ANY_QUEUE for code in offered.codes]
-    found: dict[str | None, list[float]] = {}
+    result: dict[str | None, list[float]] = {}
     for level in {task.request.preferred_level for task in tasks}:
-        found[level] = [
+        result[level] = [
             1.0 if is_any else preference(level, offered.levels.get(name, {}))
             for name, is_any in zip(offered.names, any_level, strict=True)
         ]
-    rows = [found[task.request.preferred_level] for task in tasks]
+    rows = [result[task.request.preferred_level] for task in tasks]
     return np.array(rows, dtype=np.float64).reshape(len(tasks), len(offered.names))
 
 
@@ -204,14 +209,14 @@ def _problem(problem: str, queue: str) -> str:
 
 def _platforms(tasks: Iterable[SoftwareTask], rules: MatchingRules) -> list[str]:
     """Return the regexp platforms that cannot be read, and so stand for nothing at any queue."""
-    found = []
+    result = []
     for platform in dict.fromkeys(task.request.sw_platform for task in tasks):
         if platform is not None and is_regexp(platform, by_characters=rules.regexp_by_characters):
             try:
                 compile_pattern(platform)
             except PatternError as error:
-                found.append(f"architecture: {error}")
-    return found
+                result.append(f"architecture: {error}")
+    return result
 
 
 def _transhomes(requests: pl.DataFrame, analysis: bool) -> list[str]:  # noqa: FBT001 - see software_pairs

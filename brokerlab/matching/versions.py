@@ -37,9 +37,9 @@ def _version(text: str) -> Version | None:
 @lru_cache(maxsize=4096)
 def compare_version(version: str, comparison: str) -> bool | None:
     """Compare a version with a comparison string (docs/rules/matching.md 2.3)."""
-    found = COMPARISON.match(comparison)
+    result = COMPARISON.match(comparison)
     left = _version(version)
-    right = None if found is None else _version(found[2].strip())
-    if found is None or left is None or right is None:
+    right = None if result is None else _version(result[2].strip())
+    if result is None or left is None or right is None:
         return None
-    return _OPERATORS[found[1]](left, right)
+    return _OPERATORS[result[1]](left, right)

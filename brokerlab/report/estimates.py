@@ -142,12 +142,12 @@ def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
         return Verdict(kind="finding", sentence=f"On {where}, {instead}.")
     lo, hi = row["change_lo"], row["change_hi"]
     if lo is not None and hi is not None and not lo <= 0 <= hi:
-        found = (
+        result = (
             f"{ours} wastes {less(row['change'])} {thing} than the scouts' rule, retries counted"
         )
     else:
-        found = f"{ours} and the scouts' rule cannot be told apart in what they waste"
-    return Verdict(kind="finding", sentence=f"On {where}, {found}.")
+        result = f"{ours} and the scouts' rule cannot be told apart in what they waste"
+    return Verdict(kind="finding", sentence=f"On {where}, {result}.")
 
 
 def offered_instead(offers: pl.DataFrame, ours: str) -> str | None:

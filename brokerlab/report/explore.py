@@ -179,13 +179,13 @@ def _over_time(counted: pl.DataFrame, what: str, name: str) -> Chart:
     if what == "Status":
         text = "{part:%} of the jobs are {level}"
         text += "" if hours is None else "; most in {hours:h}: {peak}, from {at}"
-    found = {"part": jobs / by_level["jobs"].sum(), "peak": peak, "hours": hours}
+    result = {"part": jobs / by_level["jobs"].sum(), "peak": peak, "hours": hours}
     return Chart(
         draw=charts.jobs_over_time,
         frame=counted,
-        finding=say(text, found, what=what, level=level, at=at),
+        finding=say(text, result, what=what, level=level, at=at),
         sample=f"Jobs by the time of their creation (UTC), by {what.lower()}."
-        + ("" if hours is None else say(" Steps of {hours:h}.", found)),
+        + ("" if hours is None else say(" Steps of {hours:h}.", result)),
         name=f"{name}_over_time",
     )
 

@@ -58,8 +58,8 @@ def entries(root: Path) -> list[dict[str, Any]]:
         for run in report.iterdir()
         if run.is_dir() and not run.name.startswith(".")
     ]
-    found = [_entry(folder, root) for folder in folders]
-    return sorted(found, key=lambda e: (e["date"] or "", e["run_id"], e["report"]), reverse=True)
+    result = [_entry(folder, root) for folder in folders]
+    return sorted(result, key=lambda e: (e["date"] or "", e["run_id"], e["report"]), reverse=True)
 
 
 def _entry(folder: Path, root: Path) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _entry(folder: Path, root: Path) -> dict[str, Any]:
         headline, parts = page["verdict"], page["parts"]
         verdicts = [part["verdict"] for part in parts]
         kinds = sorted({verdict["kind"] for verdict in (headline, *verdicts)})
-        found = {
+        result = {
             "question": page["question"],
             "kind": headline["kind"],
             "kinds": kinds,
@@ -92,7 +92,7 @@ def _entry(folder: Path, root: Path) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - one broken run must not take the index down
         return _damaged(folder, root, error)
     date = started.astimezone(UTC).isoformat(timespec="seconds")
-    return {**_place(folder, root), **found, "date": date, "shown_date": instant(started)}
+    return {**_place(folder, root), **result, "date": date, "shown_date": instant(started)}
 
 
 def _main_number(owners: list[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -115,7 +115,7 @@ def trends(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     These are dictionaries with report, label, text (the newest) and points, the line through a box of 100 x 20.
     """
-    found = []
+    result = []
     for report in sorted({run["report"] for run in runs}):
         numbers = [run["number"] for run in runs if run["report"] == report and run["number"]]
         same = [n for n in numbers if n["label"] == numbers[0]["label"] and n["value"] is not None]
@@ -128,8 +128,8 @@ def trends(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 for i, value in enumerate(values)
             )
             newest = {"label": same[0]["label"], "text": same[0]["text"], "n": len(values)}
-            found.append({"report": report, **newest, "points": points})
-    return found
+            result.append({"report": report, **newest, "points": points})
+    return result
 
 
 def _damaged(folder: Path, root: Path, error: Exception) -> dict[str, Any]:

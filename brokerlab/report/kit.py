@@ -279,10 +279,10 @@ def say(template: str, row: Mapping[str, Any] | None = None, **values: Any) -> s
     """Fill a template; a name with ``_lo`` and ``_hi`` beside it in ``row`` is written with its interval."""
     known = dict(row or {}) | values
     names = {name for _, name, _, _ in string.Formatter().parse(template) if name}
-    return template.format_map({name: _worded(known, name) for name in names})
+    return template.format_map({name: _put_in_words(known, name) for name in names})
 
 
-def _worded(known: Mapping[str, Any], name: str) -> Any:
+def _put_in_words(known: Mapping[str, Any], name: str) -> Any:
     value = known[name]
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return Measured(value, known.get(f"{name}_lo"), known.get(f"{name}_hi"))

@@ -44,24 +44,24 @@ def proposals(folder: Path) -> list[dict[str, Any]]:
         >>> proposals(Path("no such folder"))
         []
     """
-    found = []
+    result = []
     for path in sorted(folder.glob(PROPOSALS)):
         document = json.loads(path.read_text(encoding="utf-8"))
         keys = ["/".join(change[part] for part in PLACE) for change in document["changes"]]
-        told = {name: document[name] for name in ("kind", "title", "digest")}
-        found.append({"file": path.name, **told, "keys": keys})
-    return found
+        entry = {name: document[name] for name in ("kind", "title", "digest")}
+        result.append({"file": path.name, **entry, "keys": keys})
+    return result
 
 
 def versions() -> dict[str, str]:
     """Return the versions of brokerlab, Python and the libraries that matter."""
-    found = {"brokerlab": __version__, "python": platform.python_version()}
+    result = {"brokerlab": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "absent"
-    return found
+            result[package] = "absent"
+    return result
 
 
 def complete(

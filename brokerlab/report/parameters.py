@@ -37,27 +37,27 @@ def model(notebook: Path, *, ours: bool) -> type[Bare]:
     """Return the parameters of a notebook."""
     name = f"brokerlab.report.{notebook.stem}"
     if ours and util.find_spec(name):
-        found = getattr(import_module(name), "Params", None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    return _declared(notebook)
+        result = getattr(import_module(name), "Params", None)
+        if result is not None:
+            return result  # type: ignore[no-any-return]
+    return _declare(notebook)
 
 
-def _declared(notebook: Path) -> type[Bare]:
+def _declare(notebook: Path) -> type[Bare]:
     """Read the parameters that a notebook declares, one simple assignment per line."""
     from pydantic import Field, create_model
 
     from brokerlab.report.kit import Bare
 
-    found = papermill().inspect_notebook(str(notebook))
-    if not found:
+    result = papermill().inspect_notebook(str(notebook))
+    if not result:
         raise ReportError(
             f"{notebook.name}: no cell tagged 'parameters', or an empty one; "
             "tag the cell that assigns the defaults"
         )
     fields: dict[str, Any] = {
         name: (_kind(entry), Field(_default(name, entry, notebook), description=entry["help"]))
-        for name, entry in found.items()
+        for name, entry in result.items()
     }
     made: type[Bare] = create_model(notebook.stem, __base__=Bare, **fields)
     made.report = notebook.stem.replace("_", "-")

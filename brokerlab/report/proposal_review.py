@@ -113,28 +113,28 @@ def load(p: Params) -> Config:
 
 def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None = None) -> Study:
     """Find and sort the proposals, and ask those that fit whether they still hold."""
-    found = review(p.proposals, config=config, created_at=kit.now(), only_newest=p.only_newest)
+    result = review(p.proposals, config=config, created_at=kit.now(), only_newest=p.only_newest)
     drifts = {}
     if p.later:
         if ask is None:
             from brokerlab.calibrate.drift import LaterArchive
 
             ask = LaterArchive(archives.open(p.later), reports=Path(p.proposals)).ask
-        fitting = [item.proposal for item in found.items if item.group != "outdated"]
+        fitting = [item.proposal for item in result.items if item.group != "outdated"]
         drifts = {proposal.digest: ask(proposal) for proposal in fitting}
-    documents = {item.label: item.proposal for item in found.of("decide")}
-    if found.merged is not None:
-        documents[TOGETHER] = found.merged
+    documents = {item.label: item.proposal for item in result.of("decide")}
+    if result.merged is not None:
+        documents[TOGETHER] = result.merged
     files = {name: apply_files(name, document, config) for name, document in documents.items()}
-    return Study(found, drifts, files, _planted(found, p))
+    return Study(result, drifts, files, _planted(result, p))
 
 
-def _planted(found: Review, p: Params) -> pl.DataFrame | None:
+def _planted(review: Review, p: Params) -> pl.DataFrame | None:
     """Compare what was proposed from the archive with its truth, which nothing else on any page reads."""
     archive = archives.open(p.archive) if p.archive and Path(p.archive).exists() else None
     if archive is None or not archive.synthetic or TRUTH not in archive.manifest.truth:
         return None
-    made = [item for item in found.items if item.proposal.digests.archive == archive.digest]
+    made = [item for item in review.items if item.proposal.digests.archive == archive.digest]
     return compare_with_planted(made, archive.truth(TRUTH))
 
 
@@ -143,8 +143,8 @@ def _planted(found: Review, p: Params) -> pl.DataFrame | None:
 
 def page(config: Config, s: Study, p: Params) -> Page:
     """Lay out the agenda, a part per proposal, and the rest."""
-    found = s.review
-    proposals = frames.proposals_frame(found, seen_from=p.out_dir)
+    result = s.review
+    proposals = frames.proposals_frame(result, seen_from=p.out_dir)
     effects = frames.effects_frame(s.decide)
     return Page(
         verdict=_headline(s),
@@ -168,19 +168,19 @@ def page(config: Config, s: Study, p: Params) -> Page:
         facts=_facts(s, p),
         config=config,
         window="" if p.at is None else f"as of {words.instant(p.at)}",
-        digests={"proposals": " ".join(sorted(item.proposal.digest for item in found.items))},
+        digests={"proposals": " ".join(sorted(item.proposal.digest for item in result.items))},
         also={
             "proposals": proposals,
-            "changes": frames.changes_frame(found.items),
+            "changes": frames.changes_frame(result.items),
             "effects": effects,
         },
         values={
-            "n": found.counts(),
+            "n": result.counts(),
             "planted": None if s.planted is None else count_outcomes(s.planted),
-            "merged": None if found.merged is None else found.merged.digest,
+            "merged": None if result.merged is None else result.merged.digest,
             "drift": {digest: answer.to_dict() for digest, answer in s.drifts.items()},
         },
-        synthetic=found.synthetic,
+        synthetic=result.synthetic,
         beside=lambda folder: write_apply_files(s.files.values(), config, folder / FOLDER),
     )
 
@@ -195,25 +195,25 @@ HEADLINES = {
 
 
 def _headline(s: Study) -> Verdict:
-    found, n = s.review, s.review.counts()
-    kept = words.counted(frames.count_keys(found.of("kept")), "key")
+    result, n = s.review, s.review.counts()
+    kept = words.counted(frames.count_keys(result.of("kept")), "key")
     settled = [f"{words.counted(n['kept'], 'proposal')} to keep {kept}"] if n["kept"] else []
     settled += [f"{words.counted(n['applied'], 'change')} applied already"] if n["applied"] else []
     sentence = say(
-        HEADLINES[found.case],
+        HEADLINES[result.case],
         proposals=words.counted(n["decide"], "proposal"),
         keys=words.counted(frames.count_keys(s.decide), "key"),
         clash=f"; {words.counted(n['conflicts'], 'conflict')} to settle first"
         if n["conflicts"]
         else "",
-        made_up="; synthetic, not to be set" if found.synthetic else "",
+        made_up="; synthetic, not to be set" if result.synthetic else "",
         outdated=words.counted(n["outdated"], "proposal"),
-        again=words.listed(sorted({item.origin for item in found.of("outdated")})[:2] or [""]),
+        again=words.listed(sorted({item.origin for item in result.of("outdated")})[:2] or [""]),
         broken=words.counted(n["broken"], "file"),
         settled=words.listed(settled or [""]),
-        folder=found.folder.as_posix(),
+        folder=result.folder.as_posix(),
     )
-    return Verdict(kind=KINDS[found.case], sentence=sentence)
+    return Verdict(kind=KINDS[result.case], sentence=sentence)
 
 
 def _numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
@@ -424,7 +424,7 @@ def _planted_part(compared: pl.DataFrame) -> Part:
 
 
 def _caveats(s: Study) -> list[Caveat]:
-    found, decide, n = s.review, s.decide, s.review.counts()
+    result, decide, n = s.review, s.decide, s.review.counts()
     bare = [item.name for item in decide if not item.is_certain]
     lost = [item.name for item in decide if item.filed.page is None]
     silent = {item.name: silence(item.proposal.evidence) for item in decide}
@@ -433,9 +433,9 @@ def _caveats(s: Study) -> list[Caveat]:
     )
     replaced = f"Older proposals, {n['replaced']}, were not looked at: later runs replace them."
     notes = [
-        (found.synthetic, "Anything about a real system: every archive here is synthetic."),
+        (result.synthetic, "Anything about a real system: every archive here is synthetic."),
         (len(decide) > 1, "What the changes do together: each was measured on its own."),
-        *((len(told), f"{name}: {told}") for name, told in silent.items()),
+        *((len(message), f"{name}: {message}") for name, message in silent.items()),
         (len(bare), no_effect),
         (len(lost), f"What proves {', '.join(lost)}: no report is beside it, ask who sent it."),
         (not s.drifts and len(decide), "Whether proofs still hold: no later archive was asked."),

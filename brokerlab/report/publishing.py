@@ -212,11 +212,11 @@ def _subject(name: str, owner: Page | Part) -> dict[str, Any]:
 
 
 def _sections(part: str, sections: Sections) -> list[dict[str, Any]]:
-    found = [
+    result = [
         {"title": title, "blocks": [_block(part, block) for block in blocks if _is_shown(block)]}
         for title, blocks in sections.items()
     ]
-    return [section for section in found if section["blocks"]]
+    return [section for section in result if section["blocks"]]
 
 
 def _block(part: str, block: Block | None) -> dict[str, Any]:
@@ -232,8 +232,8 @@ def _block(part: str, block: Block | None) -> dict[str, Any]:
 def _chart(part: str, chart: Chart | None) -> dict[str, Any] | None:
     if chart is None or not _is_shown(chart):
         return None
-    told = {"finding": chart.finding, "sample": chart.sample, "note": chart.note}
-    return {"kind": "chart", "chart": _name(part, chart.stem), **told}
+    texts = {"finding": chart.finding, "sample": chart.sample, "note": chart.note}
+    return {"kind": "chart", "chart": _name(part, chart.stem), **texts}
 
 
 def _table(part: str, table: Table) -> dict[str, Any]:

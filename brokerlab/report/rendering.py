@@ -185,10 +185,10 @@ def _charts(page: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _contents(page: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the lines of the table of contents; none on a short page."""
-    found = [{"id": slug(s["title"]), "title": s["title"]} for s in page["sections"]]
-    found += [{"id": part["name"], "title": part["title"]} for part in page["parts"]]
-    found += (
+    result = [{"id": slug(s["title"]), "title": s["title"]} for s in page["sections"]]
+    result += [{"id": part["name"], "title": part["title"]} for part in page["parts"]]
+    result += (
         [{"id": "cannot-tell", "title": "What this cannot tell"}] if page["cannot_tell"] else []
     )
-    found.append({"id": "made", "title": "How it was made"})
-    return found if len(found) > CONTENTS_FROM else []
+    result.append({"id": "made", "title": "How it was made"})
+    return result if len(result) > CONTENTS_FROM else []

@@ -67,8 +67,8 @@ class Run(Result):
     def frame(self) -> pl.DataFrame:
         """Return one row: ``report, run_id, kind, sentence, page``."""
         verdict = self.results.get("page", {}).get("verdict", {})
-        said = {name: verdict.get(name) for name in ("kind", "sentence")}
-        named = {"report": self.report, "run_id": self.run_id, **said, "page": str(self.page)}
+        answer = {name: verdict.get(name) for name in ("kind", "sentence")}
+        named = {"report": self.report, "run_id": self.run_id, **answer, "page": str(self.page)}
         return pl.DataFrame(named, schema=dict.fromkeys(named, pl.String))
 
 
@@ -230,10 +230,10 @@ def _job(
         name=source.stem.replace("_", "-"),
         source=source,
         out_root=Path(out_root),
-        params=_checked(params, parameters),
+        params=_check(params, parameters),
         names=tuple(parameters),
         started=_utc(at) if at else datetime.now(UTC),
-        run_id=None if run_id is None else runs.checked_id(run_id),
+        run_id=None if run_id is None else runs.check_id(run_id),
     )
     if lack := _lack_of_memory(job):
         warn_once(f"{job.name}: {lack}; {LESS_MEMORY}")
@@ -393,7 +393,7 @@ def _make(
     return failure
 
 
-def _checked(params: type[Bare], given: Mapping[str, Any]) -> Bare:
+def _check(params: type[Bare], given: Mapping[str, Any]) -> Bare:
     """Return the parameters of a run; the folder is the runner's."""
     problems = []
     if RESERVED in given:
@@ -438,8 +438,8 @@ def _refusal(params: Bare, failure: Failure) -> dict[str, Any]:
         page = kit.no_answer(failure.reason)
         return publishing.results_of(page, params)
     verdict = kit.Verdict(kind="failed", sentence=f"The run stopped: {failure.line}")
-    told = {"line": failure.line, "message": failure.error, "trace": failure.trace}
-    return {**publishing.results_of(kit.Page(verdict=verdict), params), "error": told}
+    details = {"line": failure.line, "message": failure.error, "trace": failure.trace}
+    return {**publishing.results_of(kit.Page(verdict=verdict), params), "error": details}
 
 
 def _write(folder: Path, results: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ def free_id(home: Path, started: datetime, given: Mapping[str, Any]) -> str:
     return run_id
 
 
-def checked_id(run_id: str) -> str:
+def check_id(run_id: str) -> str:
     """Return an id that was asked for.
 
     Example:
@@ -58,14 +58,14 @@ def inputs_of(
     These are ``brokerlab`` (version) and ``notebook`` (digest); every parameter as JSON; for those that name a file or
     folder, by their meaning, also ``content of NAME`` (digest, or "absent").
     """
-    found = {"brokerlab": __version__, "notebook": digest_of_file(notebook)}
+    result = {"brokerlab": __version__, "notebook": digest_of_file(notebook)}
     for name, value in values.items():
-        found[name] = json.dumps(jsonable(value), sort_keys=True)
+        result[name] = json.dumps(jsonable(value), sort_keys=True)
         meaning = meanings[name].strip()
         if name != RESERVED and value and meaning.endswith((UNIT_PATH, UNIT_REPORTS)):
             only = PROPOSALS if meaning.endswith(UNIT_REPORTS) else "*"
-            found[f"content of {name}"] = _content(Path(str(value)), only)
-    return found
+            result[f"content of {name}"] = _content(Path(str(value)), only)
+    return result
 
 
 def _content(path: Path, only: str) -> str:
@@ -193,7 +193,7 @@ def earlier_looks(
     chance = {*questions, "archive", "n_boot", "seed", RESERVED}
     wanted = json.loads(json.dumps(jsonable(dict(asked))))
     rest = {name: value for name, value in wanted.items() if name not in chance}
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for path in sorted(here.parent.glob("*/results.json")):
         if path.parent == here:
             continue
@@ -205,6 +205,6 @@ def earlier_looks(
             same = same and all(given[name] == value for name, value in rest.items())
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if same and other != {name: wanted[name] for name in questions} and other not in found:
-            found.append(other)
-    return found
+        if same and other != {name: wanted[name] for name in questions} and other not in result:
+            result.append(other)
+    return result

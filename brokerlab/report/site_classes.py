@@ -389,7 +389,7 @@ def _tasks(s: Study) -> Table | None:
 def _caveats(period: history.Period, s: Study) -> list[Caveat]:
     recorded = period.rules.wait_time == "recorded"
     lacking = [name for name in period.lacking if name != "task_status_log"]
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "sampled": period.n_sampled if recorded else 0,
         "idle": int(s.frames["waits"]["n_not_started"].sum()),
         "unlogged": s.tasks.n_tasks if s.tasks and "task_status_log" in period.lacking else 0,
@@ -406,4 +406,4 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "stuck": "No progress is known of {stuck:#task}: there is no table {tables}.",
         "no_tasks": "No task of a user has a status that is rated.",
     }
-    return [Caveat.of(told[name], text, told) for name, text in texts.items()]
+    return [Caveat.of(values[name], text, values) for name, text in texts.items()]

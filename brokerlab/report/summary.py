@@ -22,7 +22,7 @@ def of_run(run: Run, exit_code: int) -> dict[str, Any]:
     """
     manifest, page = run.manifest, run.results["page"]
     verdict = page["verdict"]
-    found: dict[str, Any] = jsonable(
+    result: dict[str, Any] = jsonable(
         {
             "report": run.report,
             "run_id": run.run_id,
@@ -45,7 +45,7 @@ def of_run(run: Run, exit_code: int) -> dict[str, Any]:
             "error": None if run.failure is None else run.failure.line,
         }
     )
-    return found
+    return result
 
 
 def of_refusal(report: str, run_id: str | None, error: BrokerlabError) -> dict[str, Any]:

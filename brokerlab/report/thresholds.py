@@ -119,8 +119,8 @@ def study(
 
 def page(archive: Archive, s: Study, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
-    found = s.calibration
-    early, late = found.case.periods
+    result = s.calibration
+    early, late = result.case.periods
     return Page(
         verdict=_headline(s),
         numbers=_numbers(s),
@@ -129,17 +129,17 @@ def page(archive: Archive, s: Study, p: Params) -> Page:
         caveats=_caveats(archive, s),
         facts=_facts(s, p),
         archive=archive,
-        config=found.case.space.config,
+        config=result.case.space.config,
         window=f"choice {days(early)}, scored {days(late)} (UTC)",
-        proposals={} if found.proposal is None else {"": found.proposal},
+        proposals={} if result.proposal is None else {"": result.proposal},
         also={
-            "screen_values": found.screen.values,
+            "screen_values": result.screen.values,
             "catalogue": _as_text(s.catalogue),
-            "tried": found.tried,
-            "slots": pl.DataFrame() if found.grid is None else found.grid.sources(),
-            "sensitivity": found.sensitivity,
+            "tried": result.tried,
+            "slots": pl.DataFrame() if result.grid is None else result.grid.sources(),
+            "sensitivity": result.sensitivity,
         },
-        values=found.to_dict(),
+        values=result.to_dict(),
     )
 
 
@@ -158,55 +158,55 @@ HEADLINES = {
 
 
 def _headline(s: Study) -> Verdict:
-    found, verdict = s.calibration, s.calibration.verdict
-    space = found.case.space
-    told: dict[str, Any] = {
+    result, verdict = s.calibration, s.calibration.verdict
+    space = result.case.space
+    values: dict[str, Any] = {
         "keep": f"Keep {as_is(space.keys)}",
-        "n": found.candidates.height,
-        "all": found.screen.keys.height,
-        "changing": found.screen.keys.filter(state=CHANGES).height,
-        "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
-        "label": small(quantity_of(found.case.options.objective).label),
+        "n": result.candidates.height,
+        "all": result.screen.keys.height,
+        "changing": result.screen.keys.filter(state=CHANGES).height,
+        "unknown": f"{len(result.unknown)} {words.plural(len(result.unknown), 'queue')}",
+        "label": small(quantity_of(result.case.options.objective).label),
     }
-    if found.judgement is not None:
-        told["spans"] = found.judgement.n_units
-        told["seen"] = max(found.judgement.smallest_seen or 0.0, found.case.options.relevant)
-    if found.answer == "change":
-        row = found.proof.filter(quantity=found.case.options.objective).row(0, named=True)
-        one, part = len(found.setting.keys) == 1, row["diff_pct"]
-        told["action"] = action(space, found.setting) if one else f"Set {found.setting.name}"
-        told["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
-    sentence = say(HEADLINES[found.answer], told)
+    if result.judgement is not None:
+        values["spans"] = result.judgement.n_units
+        values["seen"] = max(result.judgement.smallest_seen or 0.0, result.case.options.relevant)
+    if result.answer == "change":
+        row = result.proof.filter(quantity=result.case.options.objective).row(0, named=True)
+        one, part = len(result.setting.keys) == 1, row["diff_pct"]
+        values["action"] = action(space, result.setting) if one else f"Set {result.setting.name}"
+        values["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
+    sentence = say(HEADLINES[result.answer], values)
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
 def _numbers(s: Study) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
-    found = s.calibration
-    if found.proof.is_empty():
-        changing = found.screen.keys.filter(state=CHANGES).height
-        none = found.screen.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
+    result = s.calibration
+    if result.proof.is_empty():
+        changing = result.screen.keys.filter(state=CHANGES).height
+        none = result.screen.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
         return [
-            Number("Keys that change decisions", changing, note=f"of {found.screen.keys.height}"),
+            Number("Keys that change decisions", changing, note=f"of {result.screen.keys.height}"),
             Number("Keys that change none", none, note="keep them as they are"),
         ]
-    names = [found.case.options.objective, "moved_tb"]
-    wanted = found.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
+    names = [result.case.options.objective, "moved_tb"]
+    wanted = result.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
     shown = []
     for row in wanted.iter_rows(named=True):
         note = "of now" if row["limit"] is None else say(LIMITED, row)
         shown.append(Number.of(row, "diff_pct", label=row["label"], unit="%", note=note))
-    return [*shown, Number("Tasks that scored", found.n_tasks)]
+    return [*shown, Number("Tasks that scored", result.n_tasks)]
 
 
 def _candidates_chart(s: Study) -> Chart | None:
     """Draw the settings that were judged with their intervals; null where none was, or the objective is almost nothing."""
-    found, shown = s.calibration, s.calibration.candidates
+    result, shown = s.calibration, s.calibration.candidates
     if shown.is_empty() or shown["diff_pct"].null_count():
         return None
-    label = small(quantity_of(found.case.options.objective).label)
+    label = small(quantity_of(result.case.options.objective).label)
     kept = shown.filter("lowers", broken="").height
-    proposed = pl.lit(found.setting.name) == pl.col("setting")
+    proposed = pl.lit(result.setting.name) == pl.col("setting")
     limited = pl.when(broken="").then(pl.lit("keeps the limits"))
     role = (
         pl.when(proposed)
@@ -236,10 +236,10 @@ def _screen_chart(s: Study) -> Chart | None:
 
 def _sections(s: Study) -> kit.Sections:
     """Show simulations, choice and proof; the screen alone where nothing was simulated."""
-    found = s.calibration
-    checked = words.thin(found.validation.sentence) if found.validation else None
-    if found.tried.is_empty():
-        return {"The screen": [_screened_table(s)], kit.CERTAINTY: [checked, _others_table(s)]}
+    result = s.calibration
+    checked = words.thin(result.validation.sentence) if result.validation else None
+    if result.tried.is_empty():
+        return {"The screen": [_screen_table(s)], kit.CERTAINTY: [checked, _others_table(s)]}
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     compared = [_proof_table(s), _candidates_table(s)]
     gains = [_strata_table(s), _queues_table(s)]
@@ -247,22 +247,22 @@ def _sections(s: Study) -> kit.Sections:
         kit.BEFORE_AFTER: [table for table in compared if table.frame.height],
         kit.GAINS: [table for table in gains if table.frame.height],
         kit.CERTAINTY: [
-            words.thin(found.verdict.sentence),
+            words.thin(result.verdict.sentence),
             f"Intervals hold {COVERS}.",
             checked,
-            None if found.stable else unstable,
-            _screened_table(s),
+            None if result.stable else unstable,
+            _screen_table(s),
             _others_table(s),
         ],
     }
 
 
 def _proof_table(s: Study) -> Table:
-    found = s.calibration
+    result = s.calibration
     return Table(
         name="proof",
-        frame=found.proof,
-        caption=f"Now, and {found.compared.name} (chosen before), on {days(found.case.periods[1])}",
+        frame=result.proof,
+        caption=f"Now, and {result.compared.name} (chosen before), on {days(result.case.periods[1])}",
         columns={
             "label": "Quantity",
             "before": "Now",
@@ -275,18 +275,18 @@ def _proof_table(s: Study) -> Table:
         },
         unit="unit",
         mark="role",
-        note=f"In brackets: {100 * (1 - found.case.options.alpha):g} % intervals over spans of time, to which the spread between "
+        note=f"In brackets: {100 * (1 - result.case.options.alpha):g} % intervals over spans of time, to which the spread between "
         "simulations is added. Limits in %: for the same work, which is done under both. Jain's index: 1 when all shares are served alike.",
     )
 
 
 def _candidates_table(s: Study) -> Table:
-    found = s.calibration
-    quantity = quantity_of(found.case.options.objective)
+    result = s.calibration
+    quantity = quantity_of(result.case.options.objective)
     return Table(
         name="candidates",
-        frame=found.candidates,
-        caption=f"The best of {found.candidates.height} settings that were judged, on all days",
+        frame=result.candidates,
+        caption=f"The best of {result.candidates.height} settings that were judged, on all days",
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -302,11 +302,11 @@ def _candidates_table(s: Study) -> Table:
 
 
 def _strata_table(s: Study) -> Table:
-    found = s.calibration
-    quantity = quantity_of(found.case.options.objective)
+    result = s.calibration
+    quantity = quantity_of(result.case.options.objective)
     return Table(
         name="strata",
-        frame=found.strata,
+        frame=result.strata,
         caption=f"{quantity.label} by who it is, worst first",
         columns={
             "stratum": "By",
@@ -340,7 +340,7 @@ def _queues_table(s: Study) -> Table:
     )
 
 
-def _screened_table(s: Study) -> Table:
+def _screen_table(s: Study) -> Table:
     number = pl.col("now").cast(pl.Float64, strict=False)
     now = number.map_elements(kit.cell, return_dtype=pl.String)
     return Table(
@@ -393,23 +393,23 @@ def _as_text(coverage: pl.DataFrame) -> pl.DataFrame:
 
 
 def _caveats(archive: Archive, s: Study) -> list[Caveat]:
-    found = s.calibration
-    only = found.screen.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
+    result = s.calibration
+    only = result.screen.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
     stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
-    untold = found.screen.keys.filter(state=UNTOLD)
+    untold = result.screen.keys.filter(state=UNTOLD)
     reasons = untold["reason"].unique(maintain_order=True)
-    unknown = [small(label) for label in found.unknown_quantities]
-    left = found.unfinished_share
-    mixed = [key.name for key in found.case.space.keys if key.mixed]
-    why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
-    odd, most = found.warnings, found.case.options.capacity_most
-    told = {"n": len(found.unknown), "most": most, "left": left}
+    unknown = [small(label) for label in result.unknown_quantities]
+    left = result.unfinished_share
+    mixed = [key.name for key in result.case.space.keys if key.mixed]
+    why = "; ".join(list(dict.fromkeys(one.reason for one in result.missing))[:3])
+    odd, most = result.warnings, result.case.options.capacity_most
+    values = {"n": len(result.unknown), "most": most, "left": left}
     drawn = archive.synthetic and not worlds.is_simulated(archive)
-    wrong = drawn and found.answer == "invalid"
-    vouched = found.tried.height > 0 and found.validation is None
-    classless = found.strata.height > 0 and "user_class" not in found.strata["stratum"]
-    n_unmade = found.grid.n_unmade if found.grid else 0
-    free = [name for name in LIMITS if name not in found.case.options.allowed]
+    wrong = drawn and result.answer == "invalid"
+    vouched = result.tried.height > 0 and result.validation is None
+    classless = result.strata.height > 0 and "user_class" not in result.strata["stratum"]
+    n_unmade = result.grid.n_unmade if result.grid else 0
+    free = [name for name in LIMITS if name not in result.case.options.allowed]
     notes = {
         "Jobs that were never made are simulated, too: unused files of open tasks would make them, each as long as one that "
         "its task finished.": n_unmade,
@@ -418,11 +418,12 @@ def _caveats(archive: Archive, s: Study) -> list[Caveat]:
         "Whether the simulation gives back what was seen: whoever ran this vouched for it.": vouched,
         f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.": only.height,
         f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)}).": untold.height,
-        say(MORE_SLOTS, told): len(found.unknown),
+        say(MORE_SLOTS, values): len(result.unknown),
         f"Not known to the simulation, hence without limit: {', '.join(unknown)}.": len(unknown),
         "Which class of users gains or loses: the simulation does not say whose tasks are.": classless,
-        say("{left:%} of the tasks are not over at the end, and count until then.", told): left > 0,
-        f"Settings are left out whose simulations are missing ({why}).": len(found.missing),
+        say("{left:%} of the tasks are not over at the end, and count until then.", values): left
+        > 0,
+        f"Settings are left out whose simulations are missing ({why}).": len(result.missing),
         f"Differs between shares now, one value is tried: {', '.join(mixed)}.": len(mixed),
         f"Odd in the input, of {len(odd)} findings the first: {(*odd, '')[0]}": len(odd),
     }
@@ -431,23 +432,23 @@ def _caveats(archive: Archive, s: Study) -> list[Caveat]:
 
 def _facts(s: Study, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
-    found = s.calibration
+    result = s.calibration
     limits = [
         f"{name} +{most:g} {LIMITS[name].unit}".rstrip()
-        for name, most in found.case.options.allowed.items()
+        for name, most in result.case.options.allowed.items()
     ]
     simulations = say(
         "{n} settings; {new} simulations in {time}, {kept} from an earlier run",
-        n=found.n_settings,
-        new=found.n_simulated,
-        kept=found.n_kept,
-        time=words.duration(found.seconds),
+        n=result.n_settings,
+        new=result.n_simulated,
+        kept=result.n_kept,
+        time=words.duration(result.seconds),
     )
     return {
-        "Screen": days(found.screen.period),
+        "Screen": days(result.screen.period),
         "Limits": ", ".join(limits) or "none",
         "Decides": f"{STAGES[p.stage]} as documented",
-        **_grid_facts(found.grid),
+        **_grid_facts(result.grid),
         "Simulations": simulations,
     }
 

@@ -356,17 +356,17 @@ CAVEATS = {
 
 def _caveats(data: Data, s: WaitingStudy, p: Params) -> list[Caveat]:
     late = judge.late_rules(data.waiting, s.limits)["rule"].to_list()
-    told: dict[str, Any] = {"n_slots": 0, "soon_h": p.soon_h} | s.numbers
-    told |= {name: int(s.total[name]) for name in OUTCOMES}
-    told |= {
-        "waiting": told["still"] + told["undecided"],
-        "none_alive": not told["n_live"],
+    values: dict[str, Any] = {"n_slots": 0, "soon_h": p.soon_h} | s.numbers
+    values |= {name: int(s.total[name]) for name in OUTCOMES}
+    values |= {
+        "waiting": values["still"] + values["undecided"],
+        "none_alive": not values["n_live"],
         "doubled": s.undecided.filter(value=2.0)["n_waiting"].sum(),
         "late": ", ".join(late),
         "n_late": len(late),
     }
     odd = (Caveat(1, f"Odd settings, taken as the rules say: {one}.") for one in data.odd)
-    return [*(Caveat.of(int(told[n]), text, told) for n, text in CAVEATS.items()), *odd]
+    return [*(Caveat.of(int(values[n]), text, values) for n, text in CAVEATS.items()), *odd]
 
 
 def _days(data: Data) -> str:

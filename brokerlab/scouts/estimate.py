@@ -139,8 +139,8 @@ def estimate(
         hosts=hosts is not None,
         history=at is not None,
     )
-    found = chunks.map(partial(_estimate, choice=choice, config=scout_config(config, rules)))
-    values, tags, origins = (pl.concat(parts) for parts in zip(*found, strict=True))
+    result = chunks.map(partial(_estimate, choice=choice, config=scout_config(config, rules)))
+    values, tags, origins = (pl.concat(parts) for parts in zip(*result, strict=True))
     if "jobs_files" in tables and not merge:  # merge jobs set no nGBPerJob (10)
         values = values.update(new_ng(origins, tables["jobs_files"], rules), on="jeditaskid")
     return ScoutResult(
@@ -180,8 +180,8 @@ def job_quantities(
     chunks = deal(
         tables["jobs"], tables["files"], tables["datasets"], {"tasks": settings}, history=True
     )
-    found = pl.concat(chunks.map(partial(quantities, choice=choice)))
-    return found.sort("jeditaskid", "pandaid", maintain_order=True)
+    result = pl.concat(chunks.map(partial(quantities, choice=choice)))
+    return result.sort("jeditaskid", "pandaid", maintain_order=True)
 
 
 def quantities(chunk: Chunk, choice: Choice) -> pl.DataFrame:
@@ -194,8 +194,8 @@ def quantities(chunk: Chunk, choice: Choice) -> pl.DataFrame:
         *("cpu_efficiency_pct", "cpuconsumptiontime", "outputfilebytes", "inputfilebytes"),
         "eventservice",
     ]
-    found = choice.of(chunk).jobs.frame.with_columns(known_times())
-    return found.select(
+    result = choice.of(chunk).jobs.frame.with_columns(known_times())
+    return result.select(
         *columns, maxpss_kb=pl.col("maxpss"), finish_time=pl.col("modificationtime")
     )
 
@@ -271,8 +271,8 @@ def _tags(jobs: Jobs, rows: dict[str, tuple[IntArray, ...]]) -> pl.DataFrame:
     """List the jobs that defined each parameter."""
     keys = jobs.frame.select("jeditaskid", "pandaid")
     parts = [
-        keys[found[found >= 0]].with_columns(parameter=pl.lit(name))
+        keys[result[result >= 0]].with_columns(parameter=pl.lit(name))
         for name, origins in rows.items()
-        for found in origins
+        for result in origins
     ]
     return pl.concat(parts).unique()

@@ -208,18 +208,18 @@ def _note(check: str, rules: ScoutRules) -> pl.Expr:
     return pl.when(stops & own_limit).then(pl.lit("mc_unsupported_in_1_0_4"))
 
 
-def _verdicts(frame: pl.DataFrame, found: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
+def _verdicts(frame: pl.DataFrame, verdicts: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
     """Return the deciding check of each task with its numbers."""
     leak = pl.when("leak_message").then(pl.lit("scout_memory_leak"))
-    stopped = found["rule"].is_not_null() & pl.col("status").is_in(STOPPABLE)
+    stopped = verdicts["rule"].is_not_null() & pl.col("status").is_in(STOPPABLE)
     return frame.select(
         "jeditaskid",
         status=pl.when(stopped).then(pl.lit("exhausted")).otherwise("status"),
-        rule=found["rule"],
-        reason_code=found["reason_code"],
-        message_code=pl.coalesce(found["reason_code"], leak),
+        rule=verdicts["rule"],
+        reason_code=verdicts["reason_code"],
+        message_code=pl.coalesce(verdicts["reason_code"], leak),
         action=pl.when("splitrule_changed").then(pl.lit("change_split_rule")),
         splitrule="new_splitrule",
-        numbers=found["numbers"],
+        numbers=verdicts["numbers"],
         rules=pl.lit(rules.rules),
     )

@@ -59,10 +59,10 @@ def expected_jobs(tasks: pl.DataFrame, *, merge: bool) -> pl.DataFrame:
         free=has_no_job_limits(),
         free_scouts=has_no_job_limits() & uses_scouts(),
     )
-    return _rescaled(counts, tasks)
+    return _rescale(counts, tasks)
 
 
-def _rescaled(counts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+def _rescale(counts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Allow for the larger input per job after the avalanche where nothing limits it."""
     jobs = floats(tasks, "num_finished_jobs")
     with np.errstate(all="ignore"):

@@ -71,13 +71,13 @@ def new_ng(origins: pl.DataFrame, outputs: Any, rules: ScoutRules) -> pl.DataFra
     ``jeditaskid, newng`` [GB] of the tasks where it is set. The last valid origin wins.
     """
     sized = origins.join(_output_sizes(outputs, origins["pandaid"]), on="pandaid", how="inner")
-    found = [
+    result = [
         (row.pop("jeditaskid"), row.pop("order"), gb_per_job(Origin(**row), rules))
         for row in sized.drop("pandaid").iter_rows(named=True)
     ]
     schema = {"jeditaskid": pl.Int64, "order": pl.Int64, "newng": pl.Int64}
     return (
-        pl.DataFrame(found, schema=schema, orient="row")
+        pl.DataFrame(result, schema=schema, orient="row")
         .drop_nulls("newng")
         .sort("jeditaskid", "order")
         .group_by("jeditaskid")

@@ -76,15 +76,15 @@ class Jobs:
     def last_equal(self, values: FloatArray, wanted: FloatArray) -> IntArray:
         """Return the row of the last job per task whose value is the wanted one; -1 for none."""
         hits = np.flatnonzero(values == wanted[self.task])
-        found = np.full(self.n_tasks, -1, dtype=np.int64)
-        np.maximum.at(found, self.task[hits], hits)
-        return found
+        result = np.full(self.n_tasks, -1, dtype=np.int64)
+        np.maximum.at(result, self.task[hits], hits)
+        return result
 
     def pick(self, name: str, rows: IntArray) -> FloatArray:
         """Return a column at one row per task; NaN where the row is -1."""
-        found = rows >= 0
+        result = rows >= 0
         picked = np.full(self.n_tasks, np.nan)
-        picked[found] = self.values(name)[rows[found]]
+        picked[result] = self.values(name)[rows[result]]
         return picked
 
     def sorted_by_task(self, values: FloatArray) -> SortedGroups:
@@ -120,8 +120,8 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
     ``cputime``, ``cputimeunit`` (null: unit unchanged), ``exec_time`` [s], ``old_cputime``.
     """
     eligible = flags(jobs.frame, "cputime_eligible") & ~flags(tasks, "cputime_fixed")[jobs.task]
-    found = Percentile.of(jobs, np.where(eligible, jobs.values("cputime_hs06s"), np.nan), rank)
-    value = found.value * CPUTIME_SAFETY
+    result = Percentile.of(jobs, np.where(eligible, jobs.values("cputime_hs06s"), np.nan), rank)
+    value = result.value * CPUTIME_SAFETY
     milli = value < MILLI_BELOW
     number = np.ceil(np.where(milli, value * 1000, value))
     asked = tasks["asked_unit"]
@@ -131,7 +131,7 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
         .when(pl.lit(asked).is_not_null() & pl.lit(pl.Series(~np.isnan(value))))
         .then(pl.lit("HS06sPerEvent"))
     )
-    exec_time = jobs.pick("duration_s", found.upper_row)
+    exec_time = jobs.pick("duration_s", result.upper_row)
     asked_milli = asked.str.starts_with("m").fill_null(value=False).to_numpy()
     old = floats(tasks, "orig_cputime")
     old = np.where(asked_milli, old / np.full_like(old, 1000), old)
@@ -141,7 +141,7 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
         exec_time=nullable(exec_time),
         old_cputime=nullable(np.where(milli, np.trunc(old * 1000), old)),
     )
-    return columns, found
+    return columns, result
 
 
 def ramcount(
@@ -157,18 +157,18 @@ def ramcount(
         # np.fmax would turn "not known" into the minimum; np.maximum keeps NaN
         factor = 1 + config.ramcount_margin_pct / 100
         per_job = np.maximum(per_job / 1024 * factor, minimum)
-        found = Percentile.of(jobs, per_job, config.ramcount_rank)
-        value = np.trunc(found.value)
+        result = Percentile.of(jobs, per_job, config.ramcount_rank)
+        value = np.trunc(result.value)
         value = np.where(value < 0, 1, value)
     else:
-        found = Percentile.of(jobs, per_job, config.ramcount_rank)
-        value = whole_ram_mb(found.value, config.ramcount_margin_pct, minimum)
+        result = Percentile.of(jobs, per_job, config.ramcount_rank)
+        value = whole_ram_mb(result.value, config.ramcount_margin_pct, minimum)
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
             pl.when(pl.lit(tasks["ram_per_core"])).then(pl.lit("MBPerCore")).otherwise(pl.lit("MB"))
         )
     ).to_series()
-    return pl.select(ramcount=integers(value), ramunit=unit), found
+    return pl.select(ramcount=integers(value), ramunit=unit), result
 
 
 def whole_ram_mb(percentile_kb: FloatArray, margin_pct: Any, minimum_mb: Any) -> FloatArray:
@@ -193,8 +193,8 @@ def outdiskcount(
     tasks: pl.DataFrame, jobs: Jobs, rules: ScoutRules
 ) -> tuple[pl.DataFrame, Percentile]:
     """Compute outDiskCount: 75th percentile of output [kB], in production at most 10 MB (5.3)."""
-    found = Percentile.of(jobs, jobs.values("outdisk_bytes"), OUTDISK_RANK)
-    value = whole_outdisk_kb(found.value, rules)
+    result = Percentile.of(jobs, jobs.values("outdisk_bytes"), OUTDISK_RANK)
+    value = whole_outdisk_kb(result.value, rules)
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
             pl.when(pl.lit(tasks["outdisk_per_event"]))
@@ -202,7 +202,7 @@ def outdiskcount(
             .otherwise(pl.lit("kB"))
         )
     ).to_series()
-    return pl.select(outdiskcount=integers(value), outdiskunit=unit), found
+    return pl.select(outdiskcount=integers(value), outdiskunit=unit), result
 
 
 def workdiskcount(tasks: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:

@@ -173,12 +173,12 @@ def rows(chunk: Chunk, *, merge: bool = False) -> pl.DataFrame:
     # one key joins three times as fast as two
     jobs = chunk["jobs"].rename({"jeditaskid": "job_task"})
     sums = file_sums(chunk, merge=merge)
-    found = sums.join(jobs, on="pandaid", how="left", maintain_order="left")
-    if found.height > sums.height:
+    result = sums.join(jobs, on="pandaid", how="left", maintain_order="left")
+    if result.height > sums.height:
         twice = jobs.filter(pl.col("pandaid").is_duplicated())["pandaid"].drop_nulls()
         raise DataError(repeated("jobs.pandaid", twice, "job"))
     of_job = [name for name in jobs.columns if name not in ("pandaid", "job_task")]
-    return found.with_columns(pl.when(own).then(pl.col(of_job))).drop("job_task")
+    return result.with_columns(pl.when(own).then(pl.col(of_job))).drop("job_task")
 
 
 def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame:

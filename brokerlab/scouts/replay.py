@@ -53,11 +53,11 @@ def replay(
     parts, tags, digest = [], [], ""
     for names in STAGES:
         stage = when.filter(pl.col("trigger").is_in(names)).select("jeditaskid", "trigger", "at")
-        found = estimate({**tables, "tasks": current}, at=stage, rules=rules, **options)
-        current = _after_scouts(write_tasks(current, found), found)
-        parts.append(stage.join(found.parameters, on="jeditaskid", how="inner"))
-        tags.append(found.tags.join(stage.drop("at"), on="jeditaskid", how="inner"))
-        digest = found.config_digest
+        result = estimate({**tables, "tasks": current}, at=stage, rules=rules, **options)
+        current = _after_scouts(write_tasks(current, result), result)
+        parts.append(stage.join(result.parameters, on="jeditaskid", how="inner"))
+        tags.append(result.tags.join(stage.drop("at"), on="jeditaskid", how="inner"))
+        digest = result.config_digest
     return ScoutResult(
         pl.concat(parts).sort("jeditaskid", "at", "trigger"),
         pl.concat(tags).sort("jeditaskid", "trigger", "pandaid", "parameter"),
@@ -66,9 +66,9 @@ def replay(
     )
 
 
-def _after_scouts(tasks: pl.DataFrame, found: ScoutResult) -> pl.DataFrame:
+def _after_scouts(tasks: pl.DataFrame, scouts: ScoutResult) -> pl.DataFrame:
     """Set the scout flag of the tasks whose scouts succeeded."""
-    succeeded = found.parameters.filter("succeeded")
+    succeeded = scouts.parameters.filter("succeeded")
     using = tasks.select("jeditaskid", "splitrule", tag_column("US")).filter(uses_scouts())
     spoken = using.join(succeeded, on="jeditaskid", how="semi")
     return set_splitrule(tasks, splitrule_after_scouts(spoken))

@@ -47,5 +47,5 @@ def resource_types(tasks: Any, types: Any) -> pl.DataFrame:
             pl.lit(value=True) if maxram is None else memory <= maxram * scale,
         ]
         matching.append(pl.when(pl.all_horizontal(bounds)).then(pl.lit(name)))
-    found = pl.coalesce(*matching, pl.lit(None, dtype=pl.String))
-    return frame.select("jeditaskid", resource_type=found).sort("jeditaskid")
+    result = pl.coalesce(*matching, pl.lit(None, dtype=pl.String))
+    return frame.select("jeditaskid", resource_type=result).sort("jeditaskid")

@@ -225,9 +225,9 @@ def _settings(
     config: Config, label: str, vo: str | None, pending_timeout_h: float
 ) -> dict[str, Any]:
     """Read the settings of one label; the static one stands behind the pending timeout."""
-    found = {name: config.found(key, prodsourcelabel=label, vo=vo) for name, key in _KEYS.items()}
-    values = {name: one.value for name, one in found.items()}
-    if found["pending_timeout_h"].entry is None:
+    result = {name: config.found(key, prodsourcelabel=label, vo=vo) for name, key in _KEYS.items()}
+    values = {name: one.value for name, one in result.items()}
+    if result["pending_timeout_h"].entry is None:
         values["pending_timeout_h"] = pending_timeout_h
     return values
 
@@ -259,19 +259,19 @@ def _with_pending(frame: pl.DataFrame, at: datetime | None) -> pl.DataFrame:
     )
 
 
-def _verdicts(frame: pl.DataFrame, found: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
+def _verdicts(frame: pl.DataFrame, verdicts: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
     """Return the deciding rule of each task with its numbers."""
     since = pl.col("frozentime").dt.to_string("%Y-%m-%d %H:%M:%S")
     return frame.select(
         "jeditaskid",
-        rule=found["rule"],
-        reason_code=found["reason_code"],
+        rule=verdicts["rule"],
+        reason_code=verdicts["reason_code"],
         action=pl.when("E7_fired")
         .then(pl.lit("rejected"))
-        .when(found["rule"].is_not_null())
+        .when(verdicts["rule"].is_not_null())
         .then(pl.lit("exhausted"))
         .otherwise(pl.lit("none")),
         message=pl.when("E1_fired").then(pl.lit("timeout while in pending since ") + since),
-        numbers=found["numbers"],
+        numbers=verdicts["numbers"],
         rules=pl.lit(rules.rules),
     )

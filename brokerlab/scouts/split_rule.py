@@ -22,16 +22,16 @@ SCOUT_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC")
 
 
 @cache
-def _compiled(tag: str) -> re.Pattern[str]:
+def _compile(tag: str) -> re.Pattern[str]:
     return re.compile(split_rule_pattern(tag))
 
 
 def tag_value(splitrule: str | None, tag: str) -> int | None:
     """Return the number behind one tag."""
-    found = _compiled(tag).search(splitrule or "")
-    if found is None or len(found[1].lstrip("-")) > INT64_DIGITS:
+    result = _compile(tag).search(splitrule or "")
+    if result is None or len(result[1].lstrip("-")) > INT64_DIGITS:
         return None
-    return int(found[1])
+    return int(result[1])
 
 
 def tag_column(tag: str, splitrule: str = "splitrule") -> pl.Expr:

@@ -50,7 +50,7 @@ def next_status(
     frame = _before(tasks, scouts, exhausted)
     scouting = pl.col("status").is_in(SCOUTING)
     passed, fired = pl.col("succeeded"), pl.col("rule").is_not_null()
-    excused = _chosen(forced_avalanche) | _chosen(tolerated)
+    excused = _choose(forced_avalanche) | _choose(tolerated)
     stopped = fired & pl.col("status").is_in(STOPPABLE)
     broken = scouting & ~passed & ~excused
     why_broken = pl.when(pl.col("SS").is_null()).then(pl.lit(NONE_SUCCEEDED))
@@ -82,18 +82,18 @@ def next_status(
 
 def _before(tasks: Any, scouts: ScoutResult, exhausted: ExhaustedResult) -> pl.DataFrame:
     """Join to every task what its scouts said and the checks decided, its split rule edited."""
-    said = scouts.parameters.select("jeditaskid", "succeeded")
+    succeeded = scouts.parameters.select("jeditaskid", "succeeded")
     verdicts = exhausted.verdicts.select("jeditaskid", "rule", "message_code", edited="splitrule")
     return (
         small(tasks, "tasks", _TASKS)
         .with_columns(tag_column("SS"))
-        .join(said, on="jeditaskid", how="inner")
+        .join(succeeded, on="jeditaskid", how="inner")
         .join(verdicts, on="jeditaskid", how="left")
         .with_columns(splitrule=pl.coalesce("edited", "splitrule"))
     )
 
 
-def _chosen(tasks: Tasks) -> pl.Expr:
+def _choose(tasks: Tasks) -> pl.Expr:
     """Tell whether a setting holds for a task."""
     if isinstance(tasks, bool):
         return pl.lit(tasks)

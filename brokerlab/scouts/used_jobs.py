@@ -69,26 +69,26 @@ class Choice:
 
     def of(self, chunk: Chunk) -> UsedJobs:
         """Choose the jobs of a chunk, whose ``tasks`` are of :func:`all_settings`, and derive what each says."""
-        own, found = chunk["tasks"], rows(chunk, merge=self.merge)
+        own, result = chunk["tasks"], rows(chunk, merge=self.merge)
         if "at" in own.columns:
-            found = as_of(found, own.select("jeditaskid", "at"))
-            own = _recount(own, found)
-        for other in (library_mb(chunk), expected.file_sums(found)):
+            result = as_of(result, own.select("jeditaskid", "at"))
+            own = _recount(own, result)
+        for other in (library_mb(chunk), expected.file_sums(result)):
             own = own.join(other, on="jeditaskid", how="left", maintain_order="left")
         own = own.with_columns(
             pl.col(*SUMMED, "nfiles", "nfilesused", "nfilesfinished").fill_null(0)
         )
-        used = _used_jobs(found, chunk["jobs"], self.max_scouts, self.seed)
+        used = _used_jobs(result, chunk["jobs"], self.max_scouts, self.seed)
         return UsedJobs(own, self._with_quantities(used, own))
 
     def _with_quantities(self, used: pl.DataFrame, tasks: pl.DataFrame) -> Jobs:
         """Derive what each job says of the tasks, in the order in which they are processed."""
         numbers = tasks.select("jeditaskid", task=pl.int_range(pl.len(), dtype=pl.Int64))
-        task = _looked_up(used, "jeditaskid", numbers, "jeditaskid")["task"]
+        task = _look_up(used, "jeditaskid", numbers, "jeditaskid")["task"]
         if task.null_count():
             used, task = used.filter(task.is_not_null()), task.drop_nulls()
         sites = self.sites.drop("atlas_site").with_row_index("queue")
-        queue = _looked_up(used, "computingsite", sites, "panda_queue")["queue"]
+        queue = _look_up(used, "computingsite", sites, "panda_queue")["queue"]
         # columns are fetched by row number: cheaper than joins of wide tables
         frame = (
             used.drop(SPENT, strict=False)
@@ -106,7 +106,7 @@ class Choice:
         return Jobs(eligible, task.to_numpy(), tasks.height)
 
 
-def _looked_up(rows: pl.DataFrame, key: str, table: pl.DataFrame, of: str) -> pl.DataFrame:
+def _look_up(rows: pl.DataFrame, key: str, table: pl.DataFrame, of: str) -> pl.DataFrame:
     """Look the rows up in a table by one key, in their order; null where the table has no such row."""
     return rows.select(key).join(table, left_on=key, right_on=of, how="left", maintain_order="left")
 
@@ -181,10 +181,10 @@ def _copies_to_scratch(*, known: bool) -> pl.Expr:
 
 
 def _used_jobs(
-    found: pl.DataFrame, jobs: pl.DataFrame, max_scouts: int | None, seed: int
+    rows: pl.DataFrame, jobs: pl.DataFrame, max_scouts: int | None, seed: int
 ) -> pl.DataFrame:
     """Choose the jobs that speak, in their order: finished, capped, event service replaced by its jobset (2)."""
-    candidates = found.filter((pl.col("n_ok") > 0) & pl.col("pandaid").is_not_null())
+    candidates = rows.filter((pl.col("n_ok") > 0) & pl.col("pandaid").is_not_null())
     finished = cap(candidates, max_scouts, seed).filter("is_finished")
     finished = finished.with_columns(bringer=pl.col("pandaid"), through_jobset=pl.lit(value=False))
     service = (pl.col("eventservice") == EVENT_SERVICE).fill_null(value=False)
@@ -198,12 +198,12 @@ def _used_jobs(
     return together.sort("jeditaskid", "bringer", "pandaid")
 
 
-def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
+def as_of(rows: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
     """Take back what happened after an instant: later jobs have not finished, or do not exist.
 
     The rows with ``at``; files of jobs that ended later count as unfinished.
     """
-    known = found.join(at, on="jeditaskid", how="inner", maintain_order="left")
+    known = rows.join(at, on="jeditaskid", how="inner", maintain_order="left")
     created = pl.coalesce("creationtime", "starttime", "modificationtime") <= pl.col("at")
     ended = (pl.col("modificationtime") <= pl.col("at")).fill_null(value=False)
     sums = ["n_ok", "is_bad", "input_bytes", "plain_bytes", "file_events", "has_pseudo"]
@@ -214,9 +214,9 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _recount(tasks: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _recount(tasks: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Replace the datasets' counts of used and finished files by those of the instant."""
-    counts = found.group_by("jeditaskid").agg(
+    counts = rows.group_by("jeditaskid").agg(
         used=pl.col("n_files").sum(), done=pl.col("n_ok").sum()
     )
     joined = tasks.join(counts, on="jeditaskid", how="left", maintain_order="left")

@@ -48,45 +48,45 @@ def named(items: Iterable[str], most: int = SHOWN) -> str:
 
 def _ids(tasks: pl.DataFrame, edges: pl.DataFrame) -> list[Problem]:
     ids = tasks["task_id"]
-    found = []
+    result = []
     twice = ids.filter(ids.is_duplicated()).unique(maintain_order=True)
     if twice.len():
-        found.append(f"tasks.task_id: {twice.len()} ids stand more than once: {named(twice)}")
+        result.append(f"tasks.task_id: {twice.len()} ids stand more than once: {named(twice)}")
     for column in ("parent", "child"):
         unknown = edges.filter(~pl.col(column).is_in(ids.implode()))[column].unique(
             maintain_order=True
         )
         if unknown.len():
-            found.append(f"edges.{column}: {unknown.len()} unknown task ids: {named(unknown)}")
+            result.append(f"edges.{column}: {unknown.len()} unknown task ids: {named(unknown)}")
     selves = edges.filter(pl.col("parent") == pl.col("child"))["parent"]
     if selves.len():
-        found.append(f"edges: {selves.len()} tasks wait for themselves: {named(selves)}")
-    return [(WorkflowError, text) for text in found]
+        result.append(f"edges: {selves.len()} tasks wait for themselves: {named(selves)}")
+    return [(WorkflowError, text) for text in result]
 
 
 def _numbers(tasks: pl.DataFrame) -> list[Problem]:
-    found = []
+    result = []
     for column in ("runtime", "estimate"):
         value = pl.col(column)
         wrong = tasks.filter(value.is_not_null() & ~(value.is_finite() & (value >= 0)))
         if wrong.height:
             words = [f"{row['task_id']} ({row[column]})" for row in wrong.to_dicts()]
-            found.append(
+            result.append(
                 f"tasks.{column}: {wrong.height} values, a number of at least 0 [s] is allowed: {named(words)}"
             )
     narrow = tasks.filter(pl.col("hosts") < 1)
     if narrow.height:
         words = [f"{row['task_id']} ({row['hosts']})" for row in narrow.to_dicts()]
-        found.append(f"tasks.hosts: {narrow.height} values below 1: {named(words)}")
-    return [(WorkflowError, text) for text in found]
+        result.append(f"tasks.hosts: {narrow.height} values below 1: {named(words)}")
+    return [(WorkflowError, text) for text in result]
 
 
 def _missing(tasks: pl.DataFrame) -> list[Problem]:
     missing = tasks.filter(pl.col("runtime").is_null())["task_id"]
     if missing.is_empty():
         return []
-    told = f"{missing.len()} of {tasks.height} tasks have none: {named(missing, MISSING_SHOWN)}"
-    return [(MissingRuntime, f"tasks.runtime: {told}; give default_runtime")]
+    message = f"{missing.len()} of {tasks.height} tasks have none: {named(missing, MISSING_SHOWN)}"
+    return [(MissingRuntime, f"tasks.runtime: {message}; give default_runtime")]
 
 
 def _cycle(edges: pl.DataFrame) -> list[Problem]:
@@ -94,8 +94,8 @@ def _cycle(edges: pl.DataFrame) -> list[Problem]:
     if nx.is_directed_acyclic_graph(graph):
         return []
     circle = [parent for parent, _ in nx.find_cycle(graph)]
-    told = " -> ".join(named_path([*circle, circle[0]]))
-    return [(CycleError, f"edges: {len(circle)} tasks wait for each other in a circle: {told}")]
+    path = " -> ".join(named_path([*circle, circle[0]]))
+    return [(CycleError, f"edges: {len(circle)} tasks wait for each other in a circle: {path}")]
 
 
 def named_path(path: list[str], most: int = 20) -> list[str]:

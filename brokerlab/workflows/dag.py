@@ -52,11 +52,11 @@ class Dag:
     @cached_property
     def level(self) -> tuple[int, ...]:
         """The level of each task: the longest path from an entry."""
-        found = [0] * len(self)
+        result = [0] * len(self)
         for number, tasks in enumerate(self.levels):
             for task in tasks:
-                found[task] = number
-        return tuple(found)
+                result[task] = number
+        return tuple(result)
 
     def levels_of(self, tasks: Collection[int]) -> tuple[tuple[int, ...], ...]:
         """Return the levels of some tasks: parents outside of them are left out (workflows.md 2)."""
@@ -65,16 +65,16 @@ class Dag:
 
     def _levels_of(self, considered: set[int]) -> tuple[tuple[int, ...], ...]:
         level: dict[int, int] = {}
-        found: list[list[int]] = []
+        result: list[list[int]] = []
         for task in self.order:
             if task not in considered:
                 continue
             place = 1 + max([level.get(parent, -1) for parent in self.parents[task]], default=-1)
             level[task] = place
-            if place == len(found):
-                found.append([])
-            found[place].append(task)
-        return tuple(tuple(sorted(members)) for members in found)
+            if place == len(result):
+                result.append([])
+            result[place].append(task)
+        return tuple(tuple(sorted(members)) for members in result)
 
     def width(self, tasks: Sequence[int]) -> int:
         """Return the hosts [hosts] that tasks need side by side."""
@@ -171,8 +171,8 @@ def _dag(
         runtime=tuple(value * stretch for value in rows["runtime"]),
         estimate=tuple(value * stretch for value in rows["estimate"]),
         hosts=tuple(rows["hosts"]),
-        parents=tuple(tuple(sorted(found)) for found in parents),
-        children=tuple(tuple(sorted(found)) for found in children),
+        parents=tuple(tuple(sorted(result)) for result in parents),
+        children=tuple(tuple(sorted(result)) for result in children),
         order=tuple(nx.topological_sort(graph)),
         findings=findings,
     )

@@ -172,18 +172,18 @@ def group_levels(scene: Scene) -> tuple[int, tuple[Candidate, ...]]:
     looked_at: list[Candidate] = []
     last = scene.height if rules.search_whole else scene.height - 1
     for k in range(1, last + 1):
-        found = scene.candidate(k)
-        looked_at.append(found)
-        if not viable and _too_short(scene, found) and not (k == scene.height and not taken):
+        result = scene.candidate(k)
+        looked_at.append(result)
+        if not viable and _too_short(scene, result) and not (k == scene.height and not taken):
             continue
         first, viable = not viable, True
-        if _worse(scene, found, previous, bound):
+        if _worse(scene, result, previous, bound):
             if rules.search == "global":
                 continue
             if first and rules.first_rejected == "before":
                 taken = k - 1
             break
-        previous, taken = found.ratio, k
+        previous, taken = result.ratio, k
     return taken, tuple(looked_at)
 
 
@@ -194,21 +194,21 @@ def _whole_ratio(scene: Scene) -> float:
     return ratio(scene.wait(n, run), run)
 
 
-def _too_short(scene: Scene, found: Candidate) -> bool:
+def _too_short(scene: Scene, candidate: Candidate) -> bool:
     """Tell whether a group waits longer than it runs, so that it could not hide the next wait."""
     if scene.rules.skip_long_waits == "no":
         return False
     hidden = scene.ear if scene.rules.skip_long_waits == "exposed" else 0.0
-    exposed = found.wait - hidden if found.wait >= hidden else found.wait
-    return exposed > found.exec
+    exposed = candidate.wait - hidden if candidate.wait >= hidden else candidate.wait
+    return exposed > candidate.exec
 
 
-def _worse(scene: Scene, found: Candidate, previous: float, bound: float) -> bool:
+def _worse(scene: Scene, candidate: Candidate, previous: float, bound: float) -> bool:
     """Tell whether a group is worse than the one before it, or than the whole where that bounds it."""
-    if scene.rules.hidden_exempt and found.wait <= scene.ear:
+    if scene.rules.hidden_exempt and candidate.wait <= scene.ear:
         return False
-    tied = scene.rules.tie == "stops" and found.ratio == previous and math.isfinite(previous)
-    return tied or found.ratio > previous or found.ratio > bound
+    tied = scene.rules.tie == "stops" and candidate.ratio == previous and math.isfinite(previous)
+    return tied or candidate.ratio > previous or candidate.ratio > bound
 
 
 def _whole(scene: Scene, looked_at: Sequence[Candidate]) -> Decision:

@@ -35,7 +35,7 @@ class BatchJobs(dy.Schema):
     hosts = i64("hosts that it holds", "hosts", required=True)
 
 
-def checked_jobs(jobs: Any, hosts: int) -> pl.DataFrame:
+def check_jobs(jobs: Any, hosts: int) -> pl.DataFrame:
     """Hold jobs to the contract and to the machine."""
     table = prepared({} if jobs is None else {"jobs": jobs}, {"jobs": BatchJobs})["jobs"]
     span = f"0 to {LONGEST_S:g}"
@@ -130,7 +130,7 @@ def of_swf(
         .otherwise("job_id")
     )
     machine = log.hosts if hosts is None else hosts
-    return _cleaned(table.drop("line"), machine, overrun, log.zero)
+    return _clean(table.drop("line"), machine, overrun, log.zero)
 
 
 def of_table(
@@ -172,7 +172,7 @@ def of_table(
         seen_wait_s=pl.col("start") - pl.col("submit"),
         partial=pl.lit(value=False),
     )
-    return _cleaned(table, _most_at_once(table) if hosts is None else hosts, overrun, zero)
+    return _clean(table, _most_at_once(table) if hosts is None else hosts, overrun, zero)
 
 
 def of_archive(
@@ -224,8 +224,8 @@ def _check_kinds(table: pl.DataFrame, columns: Mapping[str, str]) -> None:
     times = {name: kinds[name] for name in _TIMES if name in kinds}
     dated = [isinstance(kind, pl.Datetime) for kind in times.values()]
     if not all(dated) and not all(kind.is_numeric() for kind in times.values()):
-        told = ", ".join(f"jobs.{columns[name]} is {kind}" for name, kind in times.items())
-        problems.append(f"{told}; allowed: timestamps throughout, or seconds throughout")
+        message = ", ".join(f"jobs.{columns[name]} is {kind}" for name, kind in times.items())
+        problems.append(f"{message}; allowed: timestamps throughout, or seconds throughout")
     if problems:
         raise DataError("; ".join(problems))
 
@@ -261,7 +261,7 @@ def _most_at_once(table: pl.DataFrame) -> int:
     return int(max(steps["by"].cum_sum().max() or 1, widest))  # type: ignore[arg-type]
 
 
-def _cleaned(table: pl.DataFrame, hosts: int | None, overrun: str, zero: datetime | None) -> Load:
+def _clean(table: pl.DataFrame, hosts: int | None, overrun: str, zero: datetime | None) -> Load:
     """Apply rule R and count what it did."""
     if overrun not in OVERRUNS:
         raise ConfigError(f"overrun: unknown '{overrun}': {nearest(overrun, OVERRUNS)}")
@@ -311,5 +311,5 @@ def _left_out(hosts: int) -> pl.Expr:
 
 def _told(rules: pl.Series) -> str:
     """Say how many rows each rule left out."""
-    found = dict(rules.drop_nulls().value_counts().sort(rules.name).rows())
-    return ", ".join(f"{n} {_LEFT_OUT[rule]}" for rule, n in found.items())
+    result = dict(rules.drop_nulls().value_counts().sort(rules.name).rows())
+    return ", ".join(f"{n} {_LEFT_OUT[rule]}" for rule, n in result.items())

@@ -30,7 +30,7 @@ def padded(n: int, run: float, ear: float, wait: Wait, rules: PilotRules) -> flo
         while slack > rules.tolerance_s and wait(n, run + slack / 2) > ear:
             slack /= 2
         return run + slack
-    return run + _bisected(n, run, ear, wait, rules.tolerance_s)
+    return run + _bisect(n, run, ear, wait, rules.tolerance_s)
 
 
 def _halving(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> float:
@@ -45,7 +45,7 @@ def _halving(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> fl
     return request + max(gap, 0.0)
 
 
-def _bisected(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> float:
+def _bisect(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> float:
     """Return a slack whose estimated start leaves a gap of 0 to the tolerance."""
     low, high = 0.0, ear - wait(n, run)
     for _ in range(ROUNDS):

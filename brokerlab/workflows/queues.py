@@ -82,8 +82,8 @@ class WaitQueue:
 
     def started(self) -> list[int]:
         """See `Queue.started`."""
-        found, self._started = self._started, []
-        return found
+        result, self._started = self._started, []
+        return result
 
     def admit(self) -> None:
         """Do nothing: there are no others."""
@@ -151,9 +151,9 @@ class BatchQueue:
         """See `Queue.started`."""
         if not self._waiting:
             return []
-        found = [number for number, what in batch.changes(self._sim) if what == "started"]
-        self._waiting -= len(found)
-        return found
+        result = [number for number, what in batch.changes(self._sim) if what == "started"]
+        self._waiting -= len(result)
+        return result
 
     def admit(self) -> None:
         """See `Queue.admit`."""

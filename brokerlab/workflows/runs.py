@@ -108,11 +108,11 @@ class Run:
             {
                 "task_id": self.dag.ids[task],
                 "level": self.dag.level[task],
-                "job": f"P{found.job}",
-                "start": found.start,
-                "end": found.end,
+                "job": f"P{result.job}",
+                "start": result.start,
+                "end": result.end,
             }
-            for task, found in self.tasks.items()
+            for task, result in self.tasks.items()
         ]
         return pl.DataFrame(rows, schema=_TASKS).sort("start", "end", "task_id")
 

@@ -56,15 +56,15 @@ def makespan(
     if mode == "barrier":
         return sum(makespan(dag, [tasks], n, estimate=estimate) for tasks in levels)
     if estimate:
-        return _listed(dag, keys(dag, levels, estimate), n)
+        return _list(dag, keys(dag, levels, estimate), n)
     group = array("q", chain.from_iterable(levels)).tobytes()
     known = (hashlib.blake2b(group, digest_size=16).digest(), n)
     if known not in dag.memo:
-        dag.memo[known] = _listed(dag, keys(dag, levels), n)
+        dag.memo[known] = _list(dag, keys(dag, levels), n)
     return dag.memo[known]
 
 
-def _listed(dag: Dag, key: Mapping[int, Key], n: int) -> float:
+def _list(dag: Dag, key: Mapping[int, Key], n: int) -> float:
     if n < max((dag.hosts[task] for task in key), default=1) or n < 1:
         raise ConfigError(f"hosts={n}: a group needs at least 1, and as many as its widest task")
     waits = {task: sum(parent in key for parent in dag.parents[task]) for task in key}

@@ -64,7 +64,7 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
         chosen = rules or _variant(variant or "notes")
         label = name if variant else _label(chosen)
         serial: Again = "end" if variant == "paper_serial" else "start"
-        return Strategy(label=label, plan=_grouped, again=serial, rules=chosen, records=True)
+        return Strategy(label=label, plan=_group, again=serial, rules=chosen, records=True)
     if kind not in _PLANS or variant:
         raise ConfigError(f"strategy {name!r}: {nearest(name, NAMES)}")
     plan, again, allowed = _PLANS[kind]
@@ -98,7 +98,7 @@ def _label(rules: PilotRules) -> str:
     return f"pilot_levels:{rules.rules}{changed}"
 
 
-def _grouped(view: View) -> Decision:
+def _group(view: View) -> Decision:
     return replace(decide(view.scene), time=view.now)
 
 

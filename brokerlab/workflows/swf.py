@@ -88,8 +88,8 @@ class SwfLog:
 
     def _number(self, label: str) -> int | None:
         """Return a whole number of the header."""
-        said = self.header.get(label, ("",))[0].split()
-        return int(said[0]) if said and said[0].isdecimal() else None
+        words = self.header.get(label, ("",))[0].split()
+        return int(words[0]) if words and words[0].isdecimal() else None
 
 
 def read(path: str | Path) -> SwfLog:
@@ -97,12 +97,12 @@ def read(path: str | Path) -> SwfLog:
     with reading(path):
         lines = _lines(Path(path))
         comment = pl.col("text").str.starts_with(_COMMENT)
-        said = lines.filter(comment)["text"]
+        comments = lines.filter(comment)["text"]
         rows = lines.filter(~comment & (pl.col("text") != ""))
         if rows.is_empty():
             raise DataError(f"{path}: no job in it; a log has a line of 18 numbers for each")
-        jobs, quarantine = _sifted(rows)
-        return SwfLog(jobs, _header(said), quarantine, len(rows), _notes(rows, jobs))
+        jobs, quarantine = _sift(rows)
+        return SwfLog(jobs, _header(comments), quarantine, len(rows), _notes(rows, jobs))
 
 
 def _lines(path: Path) -> pl.DataFrame:
@@ -126,7 +126,7 @@ def _lines(path: Path) -> pl.DataFrame:
     return lines.with_columns(pl.col("line").cast(pl.Int64), text=words)
 
 
-def _sifted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _sift(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Separate jobs from lines that are none, with everything that is wrong with them."""
     words = rows.select("line", "text", pl.col("text").str.split(" ").alias("words"))
     words = words.with_columns(
@@ -179,13 +179,13 @@ def _header(comments: pl.Series) -> dict[str, tuple[str, ...]]:
     header: dict[str, list[str]] = {}
     label = ""
     for comment in comments:
-        said = comment.lstrip(_COMMENT).strip()
-        found = _LABEL.match(said)
-        if found:
-            label = found[1]
-            header.setdefault(label, []).append(found[2])
-        elif said:
-            header.setdefault(label, []).append(said)
+        line = comment.lstrip(_COMMENT).strip()
+        result = _LABEL.match(line)
+        if result:
+            label = result[1]
+            header.setdefault(label, []).append(result[2])
+        elif line:
+            header.setdefault(label, []).append(line)
     return {name: tuple(entries) for name, entries in header.items()}
 
 

@@ -129,9 +129,13 @@ def site_data(pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
 def _requests(rng: np.random.Generator, started: IntArray, dead: BoolArray) -> dict[str, IntArray]:
     """Draw what pilots asked for in the window; where they are dead, only jobs that started show."""
     asked = rng.poisson(POLLS_PER_H * WINDOW_H, started.shape) + 2 * started
-    told = rng.poisson(3.0, started.shape) * 10 + 6 * started
+    requests = rng.poisson(3.0, started.shape) * 10 + 6 * started
     getjob = np.where(dead, started, asked)
-    return {"getjob": getjob, "updatejob": np.where(dead, started, told), "nojob": getjob - started}
+    return {
+        "getjob": getjob,
+        "updatejob": np.where(dead, started, requests),
+        "nojob": getjob - started,
+    }
 
 
 def _jobs(pulse: Pulse) -> dict[str, IntArray]:

@@ -46,9 +46,9 @@ class Drawn:
     copies: pl.DataFrame | None = None  # the copies of the input; None: they are drawn
 
 
-def draw(world: World, told: Sequence[Story], *, index: int, n_blocks: int, quota: int) -> Drawn:
+def draw(world: World, stories: Sequence[Story], *, index: int, n_blocks: int, quota: int) -> Drawn:
     """Draw one block of ``quota`` jobs; it depends on the seed and its number only, and a lived world does not read its waits."""
-    mine = [s for s in told if _block_of(world, s, n_blocks) == index]
+    mine = [s for s in stories if _block_of(world, s, n_blocks) == index]
     light = n_light(quota)
     apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
     block = draw_block(world, index=index, n_blocks=n_blocks, quota=quota - apart)
@@ -70,7 +70,7 @@ def tables_of(world: World, drawn: Drawn, *, truth: bool = True) -> dict[str, pl
     """Return the rows of one block: table to rows; those of the truth, which take long, are named ``truth/...``."""
     block, mine, ids = drawn.block, drawn.stories, drawn.ids
     planted = plant(world, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
-    tables = _drawn(world, drawn, truth=truth)
+    tables = _draw(world, drawn, truth=truth)
     log = logs.job_status_log(world, pl.concat([tables["jobs"], drawn.probes]))
     tables = _with_planted({**tables, "job_status_log": log}, planted)
     tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
@@ -89,18 +89,18 @@ def _block_of(world: World, story: Story, n_blocks: int) -> int:
     return min(int(story.created_s / (world.settings.submit_s / n_blocks)), n_blocks - 1)
 
 
-def _drawn(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame]:
+def _draw(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame]:
     """Return the rows of the tasks that were drawn."""
     block, orders = drawn.block, drawn.orders
     ends = ends_of(block, drawn.live)
     totals = totals_of(block, ends)
     tasks = tasks_frame(world, block, totals)
     jobs = not_over(jobs_frame(world, block), drawn.live)
-    told = {}
+    truths = {}
     if truth:
         queues = truth_queues(world, block, totals)
-        told = {"truth/queues": queues, "truth/tasks": truth_tasks(world, block, totals, queues)}
-    return told | {
+        truths = {"truth/queues": queues, "truth/tasks": truth_tasks(world, block, totals, queues)}
+    return truths | {
         "jobs": orders.complete_jobs(jobs),
         "tasks": conform("tasks", orders.complete_tasks(tasks)),
         "files": files_frame(block, ends),
@@ -126,10 +126,10 @@ def _with_planted(
     return tables | both
 
 
-def _of_users(block: Block, told: Sequence[Story], ids: IntArray) -> UserRows:
+def _of_users(block: Block, stories: Sequence[Story], ids: IntArray) -> UserRows:
     """Return the user tasks that ask for something: those drawn and the small ones; stories stay as they are told."""
     task, tasks = np.flatnonzero(block.owners.user >= 0), block.tasks
-    small = [(i, s) for i, s in zip(ids.tolist(), told, strict=True) if s.name == LIGHT]
+    small = [(i, s) for i, s in zip(ids.tolist(), stories, strict=True) if s.name == LIGHT]
 
     def column(own: IntArray, of_small: list[int]) -> IntArray:
         return np.concatenate([own, np.array(of_small, dtype=np.int64)])
@@ -146,21 +146,21 @@ def _of_users(block: Block, told: Sequence[Story], ids: IntArray) -> UserRows:
 
 
 def _readers(
-    block: Block, orders: Orders, told: Sequence[Story], ids: IntArray
+    block: Block, orders: Orders, stories: Sequence[Story], ids: IntArray
 ) -> dict[int, Reader]:
     """Return where tasks run and what decides about the place of their input."""
     wanted = orders.tasks.select("jeditaskid", "nucleus", pl.col("fullchain").is_not_null())
     chosen = {taskid: (name, chained) for taskid, name, chained in wanted.iter_rows()}
     slots, users = block.tasks.slots, block.owners.user >= 0
-    found = {}
+    result = {}
     for t, taskid in enumerate(block.taskid.tolist()):
         nucleus, chained = chosen.get(taskid, (None, False))
         queues = slots.queue[t].tolist()
         if users[t]:
             queues = queues[: int((slots.weight[t] > 0).sum())]
-        found[taskid] = Reader(queues, not users[t], nucleus, chained)
-    for taskid, story in zip(ids.tolist(), told, strict=True):
+        result[taskid] = Reader(queues, not users[t], nucleus, chained)
+    for taskid, story in zip(ids.tolist(), stories, strict=True):
         queues = [*dict.fromkeys(p.queue for p in story.paths), *story.data]
         copies = None if story.name == LIGHT else story.copies
-        found[taskid] = Reader(queues, production=False, copies=copies)
-    return found
+        result[taskid] = Reader(queues, production=False, copies=copies)
+    return result

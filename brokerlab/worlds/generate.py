@@ -139,9 +139,9 @@ def _present(into: str | Path, settings: SynthSettings) -> Manifest | None:
 
 def _drawn(world: World) -> Iterator[Drawn]:
     """Draw block after block."""
-    told, sizes = stories(world), quotas(world.settings)
+    every_story, sizes = stories(world), quotas(world.settings)
     for index, quota in enumerate(sizes):
-        yield draw(world, told, index=index, n_blocks=len(sizes), quota=quota)
+        yield draw(world, every_story, index=index, n_blocks=len(sizes), quota=quota)
 
 
 def quotas(settings: SynthSettings) -> list[int]:

@@ -157,7 +157,7 @@ class Life(Loop):
         self.n_scouts = np.bincount(t[scout], minlength=n)
         self.scouts_over, self.latest = np.zeros(n, np.int64), np.zeros(n)
         self.decided_s = np.full(n, np.inf)
-        self.of_task = _grouped(t, n)
+        self.of_task = _group(t, n)
         members = work.group[work.group >= 0]
         self.left = np.bincount(members, minlength=len(work.merge))
         self.some = np.zeros(len(work.merge), np.bool_)
@@ -316,8 +316,8 @@ class Life(Loop):
             known, self.slot[known], self.wall[known], self.cores[known], self.mem[known],
             self.eff[known],
         )  # fmt: skip
-        found = decide(self.drawn, self.work.tasks, self.work.roots, rows)
-        self.requests = where(decided, found, self.requests)
+        result = decide(self.drawn, self.work.tasks, self.work.roots, rows)
+        self.requests = where(decided, result, self.requests)
 
     def _make(self, now: int) -> None:
         """Make the jobs that are due before the next brokerage; send those that it does not place."""
@@ -392,7 +392,7 @@ class Life(Loop):
         return Lived(self.work, self.requests, self.decided_s, self.place, unfinished, *attempts)
 
 
-def _grouped(group: IntArray, n: int) -> list[IntArray]:
+def _group(group: IntArray, n: int) -> list[IntArray]:
     """Return the places of every group."""
     order = np.argsort(group, kind="stable")
     return np.split(order, np.searchsorted(group[order], np.arange(1, n)))

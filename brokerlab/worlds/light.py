@@ -64,11 +64,11 @@ def light_tasks(world: World, block: Block, *, n_blocks: int, count: int) -> lis
 
 def _sizes(rng: np.random.Generator, count: int) -> list[int]:
     """Draw sizes of tasks that sum to a number."""
-    found: list[int] = []
+    result: list[int] = []
     while count > 0:
-        found.append(min(int(rng.choice(SIZES, p=SIZE_SHARES)), count))
-        count -= found[-1]
-    return found
+        result.append(min(int(rng.choice(SIZES, p=SIZE_SHARES)), count))
+        count -= result[-1]
+    return result
 
 
 def _begins(

@@ -167,10 +167,10 @@ def _frame(
     world: World, links: _Links, seconds: IntArray, values: list[tuple[FloatArray, BoolArray]]
 ) -> pl.DataFrame:
     """Put known values into rows, by snapshot, key and link."""
-    found = [np.nonzero(known) for _, known in values]
-    at, link = (np.concatenate([f[i] for f in found]) for i in (0, 1))
-    key = np.repeat(np.arange(len(values)), [len(f[0]) for f in found])
-    value = np.concatenate([v[f] for (v, _), f in zip(values, found, strict=True)])
+    result = [np.nonzero(known) for _, known in values]
+    at, link = (np.concatenate([f[i] for f in result]) for i in (0, 1))
+    key = np.repeat(np.arange(len(values)), [len(f[0]) for f in result])
+    value = np.concatenate([v[f] for (v, _), f in zip(values, result, strict=True)])
     order = np.lexsort((link, key, at))
     at, key, link, value = at[order], key[order], link[order], value[order]
     frame = pl.DataFrame(

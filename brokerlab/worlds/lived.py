@@ -132,15 +132,15 @@ def _with_weights(work: Work, lived: Lived, world: World) -> Tasks:
 
 def _singles(work: Work, lived: Lived) -> IntArray:
     """Return when each single job was ready, began, and ended [s]; -1 where it did not."""
-    found = np.full((work.n - work.n_roots, 3), -1)
+    result = np.full((work.n - work.n_roots, 3), -1)
     rows = np.flatnonzero(lived.job >= work.n_roots)
     job = lived.job[rows] - work.n_roots
     waits = lived.outcome[rows] == OPEN_WAITS
     runs = lived.outcome[rows] == OPEN_RUNS
-    found[job, 0] = lived.ready_s[rows]
-    found[job, 1] = np.where(waits, -1, lived.start_s[rows])
-    found[job, 2] = np.where(waits | runs, -1, lived.end_s[rows])
-    return found
+    result[job, 0] = lived.ready_s[rows]
+    result[job, 1] = np.where(waits, -1, lived.start_s[rows])
+    result[job, 2] = np.where(waits | runs, -1, lived.end_s[rows])
+    return result
 
 
 def _retold(part: Drawn, begun: IntArray) -> list[Story]:

@@ -74,8 +74,8 @@ def shapes(archive: Archive) -> pl.DataFrame:
         "where": pl.String,
         "here": pl.Float64,
     }
-    found = pl.DataFrame(rows, schema=schema, orient="row")
-    return found.with_columns(differs=~pl.col("here").is_between("low", "high"))
+    result = pl.DataFrame(rows, schema=schema, orient="row")
+    return result.with_columns(differs=~pl.col("here").is_between("low", "high"))
 
 
 def _jobs(archive: Archive) -> pl.DataFrame:

@@ -146,7 +146,7 @@ def _cputime(tasks: pl.DataFrame, places: Places, levels: FloatArray) -> Mixture
     scaled = events / get("events_per_job")[:, None, None] * get("ref_cores")[:, None, None] / cores
     startup = get("wall_startup")[:, None, None]
     wall = get("wall_s")[:, None, None] * (startup + (1 - startup) * scaled)
-    counted = _counted(tasks, events[:, 0, :])[:, None, :]
+    counted = _count(tasks, events[:, 0, :])[:, None, :]
     return Mixture(
         weight=np.repeat(places.weight / m, m, axis=1),
         mean=(np.log(wall) + places.wall[:, :, None]).reshape(n, -1),
@@ -167,7 +167,7 @@ def _output(tasks: pl.DataFrame, places: Places, levels: FloatArray) -> Mixture:
     events = _events(tasks, levels)
     return Mixture(
         weight=np.full((n, m), 1 / m),
-        mean=get("output_ln_mean")[:, None] + np.log(events / _counted(tasks, events)),
+        mean=get("output_ln_mean")[:, None] + np.log(events / _count(tasks, events)),
         scale=np.ones((n, 1)),
         offset=np.zeros(n),
         sd=get("output_ln_sd"),
@@ -194,17 +194,17 @@ def evaluate(
 ) -> FloatArray:
     """Apply a function to the mixtures of all tasks and their positions in ``tasks``; the results come in the order of ``tasks``."""
     varied = tasks["events_ln_sd"].to_numpy() > 0
-    found: list[tuple[IntArray, FloatArray]] = []
+    results: list[tuple[IntArray, FloatArray]] = []
     for chosen, levels in ((varied, LEVELS), (~varied, np.zeros(1))):
         index = np.flatnonzero(chosen)
         if len(index):
             part = tasks[index]
             mixture = _MAKERS[quantity](part, Places.of(part, queues), levels)
-            found.append((index, function(mixture, index)))
-    if not found:
+            results.append((index, function(mixture, index)))
+    if not results:
         return np.zeros(0)
-    result = np.empty((len(tasks), *found[0][1].shape[1:]))
-    for index, values in found:
+    result = np.empty((len(tasks), *results[0][1].shape[1:]))
+    for index, values in results:
         result[index] = values
     return result
 
@@ -221,7 +221,7 @@ def _events(tasks: pl.DataFrame, levels: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(events, get("files_per_job")[:, None]))
 
 
-def _counted(tasks: pl.DataFrame, events: FloatArray) -> FloatArray:
+def _count(tasks: pl.DataFrame, events: FloatArray) -> FloatArray:
     """Return the events as the rule counts them: files without information count 1 each."""
     known = tasks["has_events"].to_numpy()[:, None]
     return np.where(known, events, _getter(tasks)("files_per_job")[:, None])

@@ -89,15 +89,15 @@ def steps(
         (('defined', 0), ('assigned', 20), ('activated', 45), ('starting', 95))
     """
     length = {**USUAL_S, **(stays or {})}
-    found, second = [], begin_s
+    result, second = [], begin_s
     for status in ORDER:
         if status not in length or status in skip:
             continue
-        found.append((status, second))
+        result.append((status, second))
         if status == last:
-            return tuple(found)
+            return tuple(result)
         second += length[status]
-    return (*found, (last, second))
+    return (*result, (last, second))
 
 
 def until(

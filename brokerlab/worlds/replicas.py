@@ -60,12 +60,12 @@ def replicas(
             places = _user_places(rng, world, reader.queues)
         for (site, kind), complete in places.items():
             some = 0 if reader.copies == "none" else _part(rng, total)
-            found = total if complete else some
-            share = min(found / total * rng.uniform(0.9, 2.5), 1.0) if found < total else 1.0
+            result = total if complete else some
+            share = min(result / total * rng.uniform(0.9, 2.5), 1.0) if result < total else 1.0
             tape, virtual = kind == "DATATAPE", bool(rng.random() < 0.02) or kind == "VP_DISK"
             rse = endpoint(world.sites[site], kind)
             rows.append(
-                (f"synth.{taskid}.input", rse, found, total, round(size * share), tape, virtual)
+                (f"synth.{taskid}.input", rse, result, total, round(size * share), tape, virtual)
             )
     names = ["datasetname", "ddm_endpoint_name", "found", "total", "bytes", "is_tape", "vp"]
     frame = pl.DataFrame(rows, schema=names, orient="row")

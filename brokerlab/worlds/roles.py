@@ -56,12 +56,12 @@ def choose_roles(size: FloatArray, able: BoolArray) -> dict[str, int]:
 
 def draw_spells(settings: SynthSettings, roles: dict[str, int]) -> tuple[Spell, ...]:
     """Return the spells in which queues start nothing."""
-    found = []
+    result = []
     for role, status, begin, days in SPELLS:
         first = int(begin * settings.submit_s)
         length = min(days * DAY_S, LONGEST_PART * settings.submit_s)
-        found.append(Spell(roles[role], status, first, first + int(length)))
-    return tuple(found)
+        result.append(Spell(roles[role], status, first, first + int(length)))
+    return tuple(result)
 
 
 def held(

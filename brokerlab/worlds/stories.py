@@ -58,14 +58,14 @@ def stories(world: World) -> list[Story]:
     """Return what goes wrong, as much of it as the archive has room for; what needs longer than the period is left out."""
     teller = _Teller(world)
     room = int(STORY_SHARE * world.settings.jobs)
-    told = []
+    chosen = []
     for story in (part for whole in teller.tell() for part in _parts(whole)):
         paths = story.paths
         fits = min(p.created_s for p in paths) >= 0 and story.changed_s <= teller.end
         if fits and len(paths) <= room:
             room -= len(paths)
-            told.append(story)
-    return told
+            chosen.append(story)
+    return chosen
 
 
 def _parts(story: Story) -> Iterator[Story]:

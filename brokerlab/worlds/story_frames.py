@@ -194,7 +194,7 @@ class _Book:
     ) -> dict[str, int]:
         """Write the input of every job, one file each; a job that tries again reads that of the first."""
         again = {p.again for p in story.paths}
-        found = {"finished": 0, "failed": 0, "running": 0, "picked": 0}
+        result = {"finished": 0, "failed": 0, "running": 0, "picked": 0}
         number = 0
         for place, path in enumerate(story.paths):
             if place in again or path.columns.get("prodsourcelabel") == "panda":
@@ -207,7 +207,7 @@ class _Book:
                 else "running"
             )
             status = "finished" if path.status == "finished" else state
-            found[status] += 1
+            result[status] += 1
             self._rows["files"].append({
                 "jeditaskid": task, "datasetid": task * DATASETS_PER_TASK,
                 "fileid": self._index * FILES_PER_BLOCK + FILES_PER_BLOCK // 2 + len(self._rows["files"]),
@@ -216,7 +216,7 @@ class _Book:
                 "maxattempt": 4, "failedattempt": attempts[place] - (status != "failed"),
             })  # fmt: skip
             number += 1
-        return found
+        return result
 
     def _task(self, story: Story, task: int, common: Mapping[str, Any]) -> None:
         """Write the task and its course."""
@@ -257,10 +257,10 @@ class _Book:
 
 def _attempts(paths: Sequence[Path]) -> list[int]:
     """Return the number of the attempt that each job is."""
-    found: list[int] = []
+    result: list[int] = []
     for path in paths:
-        found.append(1 if path.again is None else found[path.again] + 1)
-    return found
+        result.append(1 if path.again is None else result[path.again] + 1)
+    return result
 
 
 _PLANTED = "truth/planted"

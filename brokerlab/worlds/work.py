@@ -82,9 +82,9 @@ def work_of(
         measures.append((block.measures, row))
     first_root = np.cumsum([0, *(len(r.task) for r in roots)])
     every = join(roots)
-    singles = [_single(part, found, start_us) for part, found in zip(parts, tables, strict=True)]
+    singles = [_single(part, result, start_us) for part, result in zip(parts, tables, strict=True)]
     single = pl.concat(singles)
-    drawn = pl.concat([found["jobs"].select("pandaid", *COLUMNS) for found in tables])
+    drawn = pl.concat([result["jobs"].select("pandaid", *COLUMNS) for result in tables])
     ids = pl.DataFrame({"pandaid": np.concatenate([*pandaid, single["pandaid"].to_numpy()])})
     jobs = ids.join(drawn, on="pandaid", how="left", maintain_order="left").drop("pandaid")
     brokered = np.zeros(jobs.height, np.bool_)

@@ -76,7 +76,7 @@ def draw_world(settings: SynthSettings) -> World:
         **_texts(rng, world),
         "catchall": _catchall(rng, world),
         "status": _status(rng, world),
-        "panda_queue": _renamed(world),
+        "panda_queue": _rename(world),
         "is_unified": world.ucore,
         "pandasite_state": ["ACTIVE" if active[s] else "INACTIVE" for s in site],
     }
@@ -251,7 +251,7 @@ def _status(rng: np.random.Generator, world: World) -> list[str]:
     return status
 
 
-def _renamed(world: World) -> list[str]:
+def _rename(world: World) -> list[str]:
     """Return the names; the test queue says so."""
     names = list(world.names)
     if "test" in world.special:

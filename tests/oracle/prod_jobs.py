@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.engine.decide import evaluated, settled
+from brokerlab.brokerage.engine.decide import evaluated, settle
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -118,7 +118,7 @@ def weight_answers(cases: list[Case]) -> dict[str, Case]:
         facts = replace(world.facts, queues=queues)
         checks = queue_checks(RULES)
         passed = evaluated(facts, checks[:1]).with_columns(failed=pl.lit(0, dtype=pl.Int64))
-        late = settled(world, facts, passed).late
+        late = settle(world, facts, passed).late
         found = (
             late.select("t", **reported(RULES))
             .join(facts.tasks.select("t", "jeditaskid"), on="t")

@@ -14,7 +14,7 @@ from brokerlab.brokerage import explain, explain_task, funnel, plugins
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decide import redecided
+from brokerlab.brokerage.engine.decide import redecide
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.own import inserted, without
 from brokerlab.brokerage.engine.rule import Rule, setting
@@ -184,7 +184,7 @@ def test_what_is_replaced_outlives_other_settings_and_takes_a_rule_more(ours: Ou
     low, high = (config.with_values({f"{ours.where}/{ours.key}": n}) for n in (20, 100))
     before = own.with_rule(rule, after="warm").decide(tables_of(ours), config=low)
     assert reasons(before) == {"A": "warm", "B": "cold", "C": ours.check}
-    after = redecided(before, high)
+    after = redecide(before, high)
     assert after.world.brokerage.name == "alpine"
     assert reasons(after) == {"A": None, "B": "cold", "C": ours.check}
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive, scouts
-from brokerlab.calibrate.judge import capped_weights
+from brokerlab.calibrate.judge import cap_weights
 from brokerlab.calibrate.percentiles import Assumptions, Setting, kills
 from brokerlab.worlds import synthesise
 from brokerlab.worlds.truth import QUANTILES
@@ -57,7 +57,7 @@ def rates(periods, setting):
     """Kill rate and core-hours of every task of some periods under a setting."""
     rows = [found.under([Setting(*setting)]) for found, _ in periods]
     tasks = pl.concat(rows).filter(pl.col("work_coreh") > 0)
-    return tasks["exceed_rate"].to_numpy(), capped_weights(tasks["work_coreh"].to_numpy())
+    return tasks["exceed_rate"].to_numpy(), cap_weights(tasks["work_coreh"].to_numpy())
 
 
 @pytest.mark.long

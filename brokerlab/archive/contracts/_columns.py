@@ -126,7 +126,7 @@ def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
     Each name goes with what a missing value means here: null = the same as there, `NOT_ALLOWED`: none may be missing.
     """
     kinds = {pl.Int32: dy.Int64, pl.Int64: dy.Int64, pl.Float64: dy.Float64, pl.String: dy.String}
-    found: dict[str, dy.Column] = {}
+    result: dict[str, dy.Column] = {}
     for name, means in null.items():
         known = table.columns()[name]
         about = known.metadata or {}
@@ -135,12 +135,12 @@ def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
             about["meaning"], about["unit"], null=means or about["null"], required=required
         )
         if isinstance(known, dy.Datetime):
-            found[name] = dy.Datetime(time_unit="us", **options)
+            result[name] = dy.Datetime(time_unit="us", **options)
         elif isinstance(known, dy.Bool):
-            found[name] = dy.Bool(**options)
+            result[name] = dy.Bool(**options)
         else:
-            found[name] = kinds[type(known.dtype)](**options)
-    return found
+            result[name] = kinds[type(known.dtype)](**options)
+    return result
 
 
 def declared(

@@ -51,16 +51,16 @@ def detect(
         DataError: No such file, empty, truncated, or its table cannot be told.
         SchemaError: There is no such table, or a column name that occurs twice or is a pattern.
     """
-    found = by_first_bytes(path, table, table_of, partition or {})
-    if found.format in ("duckdb", "sqlite"):
-        return databases.detected(path, found, table_of)
-    if found.format == "lines":
-        return lines.detected(path, found, table_of)
-    return found
+    result = by_first_bytes(path, table, table_of, partition or {})
+    if result.format in ("duckdb", "sqlite"):
+        return databases.detected(path, result, table_of)
+    if result.format == "lines":
+        return lines.detected(path, result, table_of)
+    return result
 
 
 def read(
-    path: Path, found: Detected, shape: Shape | None = None, table_of: TableOf = table_of_columns
+    path: Path, detected: Detected, shape: Shape | None = None, table_of: TableOf = table_of_columns
 ) -> Iterator[Batch]:
     """Yield the rows of a file in batches, each of one table; ``shape`` gives them canonical names and units.
 
@@ -68,14 +68,14 @@ def read(
         DataError: The file is truncated, damaged or of a wrong encoding.
         SchemaError: A column occurs twice in its header.
     """
-    if found.format in ("invex", "links"):
-        yield from _READERS[found.format](path, found)
+    if detected.format in ("invex", "links"):
+        yield from _READERS[detected.format](path, detected)
         return
 
     def batches() -> Iterator[Batch]:
-        if found.format == "json":
-            return documents.read(path, found, table_of)
-        return _READERS[found.format](path, found)
+        if detected.format == "json":
+            return documents.read(path, detected, table_of)
+        return _READERS[detected.format](path, detected)
 
     for given in batches() if shape is None else shape(batches):
         for batch in queue_records.expanded(given):

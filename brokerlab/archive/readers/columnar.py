@@ -14,27 +14,27 @@ BATCH_ROWS = 250_000
 """Rows held at a time."""
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, detected: Detected) -> Iterator[Batch]:
     """Read a Parquet file batch by batch; one empty batch if the file has no rows."""
-    table = found.table or ""
+    table = detected.table or ""
     first = 1
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as source:
             for piece in source.iter_batches(batch_size=BATCH_ROWS):
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
-                yield Batch(table, _with_path(frame, found), numbered(frame, first))
+                yield Batch(table, _with_path(frame, detected), numbered(frame, first))
                 first += len(frame)
             if first == 1:
                 frame = pl.DataFrame(pl.from_arrow(source.schema_arrow.empty_table()))
-                yield Batch(table, _with_path(frame, found), numbered(frame))
+                yield Batch(table, _with_path(frame, detected), numbered(frame))
     except (pa.ArrowException, OSError) as error:
         raise truncated(path, "Parquet", error) from error
 
 
-def _with_path(frame: pl.DataFrame, found: Detected) -> pl.DataFrame:
+def _with_path(frame: pl.DataFrame, detected: Detected) -> pl.DataFrame:
     """Add the columns that stand in the path of the file."""
     return frame.with_columns(
         pl.lit(value, dtype=pl.String).alias(name)
-        for name, value in found.partition.items()
+        for name, value in detected.partition.items()
         if name not in frame.columns
     )

@@ -27,37 +27,37 @@ BATCH_ROWS = 100_000
 _LONGEST_VALUE = 16 << 20
 
 
-def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
+def detected(path: Path, recognised: Detected, table_of: TableOf) -> Detected:
     """Find the canonical tables of a database, by the names of its tables or their columns; a given table picks one."""
     _refuse_open(path)
     columns: dict[str, list[str]] = {}
-    for table, column in _asked(path, found.format, _COLUMNS[found.format]):
+    for table, column in _asked(path, recognised.format, _COLUMNS[recognised.format]):
         columns.setdefault(table, []).append(column)
     tables: dict[str, str] = {}
     for name, inside in columns.items():
         check_columns(path, inside)
         canonical = table_of_name(name) or table_of(inside)
-        if canonical is not None and found.table in (None, canonical):
+        if canonical is not None and recognised.table in (None, canonical):
             tables[name] = canonical
-    if found.table and not tables and len(columns) == 1:
-        tables = dict.fromkeys(columns, found.table)
+    if recognised.table and not tables and len(columns) == 1:
+        tables = dict.fromkeys(columns, recognised.table)
     if not tables:
         shown = ", ".join(name[:60] for name in list(columns)[:20]) or "no table"
-        wanted = f"'{found.table}'" if found.table else "one that is known"
+        wanted = f"'{recognised.table}'" if recognised.table else "one that is known"
         raise DataError(
             f"{path}: cannot tell which of its tables is {wanted}: it has {shown}; name it like "
             "'jobs', or leave one table in it and say --table"
         )
     left = tuple(f"table {name}" for name in columns if name not in tables)
-    left += tuple(name for (name,) in _asked(path, found.format, _OTHERS[found.format]))
+    left += tuple(name for (name,) in _asked(path, recognised.format, _OTHERS[recognised.format]))
     only = next(iter(set(tables.values()))) if len(set(tables.values())) == 1 else None
-    return replace(found, table=found.table or only, tables=tables, left_out=left)
+    return replace(recognised, table=recognised.table or only, tables=tables, left_out=left)
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, recognised: Detected) -> Iterator[Batch]:
     """Read the tables of a database batch by batch."""
-    pieces = _duckdb_pieces if found.format == "duckdb" else _sqlite_pieces
-    for name, table in found.tables.items():
+    pieces = _duckdb_pieces if recognised.format == "duckdb" else _sqlite_pieces
+    for name, table in recognised.tables.items():
         first, notes = 1, () if name.lower() == table else (f"table {name} read as {table}",)
         for frame in pieces(path, name, table):
             yield Batch(table, frame, numbered(frame, first), notes=notes)
@@ -112,7 +112,7 @@ def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _duckdb_pieces(path: Path, name: str, _: str) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table of DuckDB."""
     with _duckdb(path) as connection:
-        yield from relation_pieces(connection.sql(f"from main.{_quoted(name)}"))
+        yield from relation_pieces(connection.sql(f"from main.{_quote(name)}"))
 
 
 def relation_pieces(relation: duckdb.DuckDBPyRelation) -> Iterator[pl.DataFrame]:
@@ -120,7 +120,7 @@ def relation_pieces(relation: duckdb.DuckDBPyRelation) -> Iterator[pl.DataFrame]
     kinds = zip(relation.columns, relation.types, strict=True)
     lengths = [column for column, kind in kinds if kind == "INTERVAL"]
     if lengths:  # intervals in months, days and the rest are no type of Polars
-        made = ", ".join(f"epoch_us({_quoted(n)}) as {_quoted(n)}" for n in lengths)
+        made = ", ".join(f"epoch_us({_quote(n)}) as {_quote(n)}" for n in lengths)
         relation = relation.project(f"* replace ({made})")
     as_lengths = pl.col(lengths).cast(pl.Duration("us"))
     stream: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
@@ -138,7 +138,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         database.execute("pragma trusted_schema = off")
-        database.text_factory = _decoded
+        database.text_factory = _decode
         yield database
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise truncated(path, "SQLite file", error) from error
@@ -150,7 +150,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
 def _sqlite_pieces(path: Path, name: str, table: str) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table of SQLite, whose values may be of any type in any column."""
     with _sqlite(path) as database:
-        cursor = database.execute(f"select * from {_quoted(name)}")  # noqa: S608  (quoted)
+        cursor = database.execute(f"select * from {_quote(name)}")  # noqa: S608  (quoted)
         names = [column[0] for column in cursor.description]
         while True:
             rows = cursor.fetchmany(BATCH_ROWS)
@@ -167,14 +167,14 @@ def _sqlite_pieces(path: Path, name: str, table: str) -> Iterator[pl.DataFrame]:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON may hold it; bytes as text."""
-    return _decoded(value) if isinstance(value, bytes) else value
+    return _decode(value) if isinstance(value, bytes) else value
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     """Read bytes as UTF-8; others are shown by their numbers."""
     return raw.decode("utf-8", errors="backslashreplace")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Write a name for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -52,20 +52,20 @@ def _left_open(lines: int) -> str:
     )
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, detected: Detected) -> Iterator[Batch]:
     """Read a CSV file, packed or not, block by block as text; rows with a wrong number of fields are refused."""
-    table = found.table or ""
+    table = detected.table or ""
     malformed = _Malformed()
     seen = reported = 0
     try:
-        with opened(path) as handle, _reader(handle, found, malformed) as reader:
+        with opened(path) as handle, _reader(handle, detected, malformed) as reader:
             for piece in reader:
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 rows = _row_numbers(len(frame), seen, malformed.rows)
                 broken = [
                     name for name, texts in zip(frame.columns, piece, strict=True) if _broken(texts)
                 ]
-                whole, swallowing = _without_swallowed(frame, rows, found, broken)
+                whole, swallowing = _without_swallowed(frame, rows, detected, broken)
                 refused = pl.concat([_refused(malformed, reported), swallowing])
                 yield Batch(table, frame.filter(whole), rows.filter(whole), refused)
                 seen, reported = seen + len(frame), len(malformed.rows)
@@ -102,10 +102,10 @@ class _Utf8:
         self.closed = True
 
 
-def _reader(handle: Any, found: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
+def _reader(handle: Any, detected: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
     """Open the streaming reader with all columns as text."""
-    names = _header(handle, found)
-    encoding = "utf-8" if found.encoding == "utf-8-sig" else found.encoding
+    names = _header(handle, detected)
+    encoding = "utf-8" if detected.encoding == "utf-8-sig" else detected.encoding
     return pa_csv.open_csv(
         pa.PythonFile(_Utf8(handle) if encoding == "utf-8" else handle, mode="r"),
         # one thread: only then does Arrow number the malformed rows
@@ -113,7 +113,7 @@ def _reader(handle: Any, found: Detected, malformed: _Malformed) -> pa_csv.CSVSt
             use_threads=False, block_size=BLOCK_BYTES, encoding=encoding
         ),
         parse_options=pa_csv.ParseOptions(
-            delimiter=found.delimiter, newlines_in_values=True, invalid_row_handler=malformed
+            delimiter=detected.delimiter, newlines_in_values=True, invalid_row_handler=malformed
         ),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
@@ -121,12 +121,12 @@ def _reader(handle: Any, found: Detected, malformed: _Malformed) -> pa_csv.CSVSt
     )
 
 
-def _header(handle: Any, found: Detected) -> list[str]:
+def _header(handle: Any, detected: Detected) -> list[str]:
     """Read the names of the columns and go back to the start."""
-    line = handle.readline() if found.encoding != "utf-16" else handle.read(1 << 20)
+    line = handle.readline() if detected.encoding != "utf-16" else handle.read(1 << 20)
     handle.seek(0)
-    text = line.decode(found.encoding, errors="ignore").splitlines()[0]
-    return next(csv.reader([text], delimiter=found.delimiter))
+    text = line.decode(detected.encoding, errors="ignore").splitlines()[0]
+    return next(csv.reader([text], delimiter=detected.delimiter))
 
 
 def _broken(texts: pa.Array) -> bool:
@@ -136,7 +136,7 @@ def _broken(texts: pa.Array) -> bool:
 
 
 def _without_swallowed(
-    frame: pl.DataFrame, rows: pl.Series, found: Detected, broken: list[str]
+    frame: pl.DataFrame, rows: pl.Series, detected: Detected, broken: list[str]
 ) -> tuple[pl.Series, pl.DataFrame]:
     """Return (whether a row is whole, the others as refused rows), where a quote left open took the following ones into a field.
 
@@ -145,14 +145,14 @@ def _without_swallowed(
     whole = pl.repeat(value=True, n=len(frame), dtype=pl.Boolean, eager=True)
     refused: list[Refusal] = []
     # JSON may have line breaks and delimiters enough to look like rows
-    columns = columns_of(found.table) if found.table else {}
+    columns = columns_of(detected.table) if detected.table else {}
     json = {n for n, column in columns.items() if (column.metadata or {})["unit"] == "json"}
     if len(frame.columns) <= _FEW_COLUMNS:
         return whole, refusals([])
     for name in (n for n in broken if n.strip().lower() not in json):
         value = frame[name].fill_null("")
         ends = value.str.count_matches("\n", literal=True).cast(pl.Int64)
-        marks = value.str.count_matches(found.delimiter, literal=True).cast(pl.Int64)
+        marks = value.str.count_matches(detected.delimiter, literal=True).cast(pl.Int64)
         taken = whole & (ends > 0) & (marks >= (frame.width - 1) * (ends - 1).clip(1))
         lost = zip(rows.filter(taken), ends.filter(taken), strict=True)
         refused += [(row, None, f"{name} has line breaks{_left_open(n)}") for row, n in lost]

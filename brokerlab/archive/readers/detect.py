@@ -105,12 +105,12 @@ def by_first_bytes(
         contract(table)
     head = _head(path)
     if head.startswith(_PARQUET):
-        return _detected_parquet(path, table, table_of, partition)
+        return _detect_parquet(path, table, table_of, partition)
     if head.startswith(_SQLITE) or head[8:12] == _DUCKDB:
         return Detected(
             "sqlite" if head.startswith(_SQLITE) else "duckdb", table, "", "", table is not None
         )
-    text, encoding = _decoded(path, head)
+    text, encoding = _decode(path, head)
     if _has_lines(path, text):
         return Detected("lines", table or table_of_name(path.name), encoding, "", table is not None)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
@@ -128,8 +128,8 @@ def by_first_bytes(
         return Detected("invex", None, encoding, delimiter)
     if table in (None, "network_matrix") and is_link_table(names):
         return Detected("links", "network_matrix", encoding, delimiter)
-    found = table or table_of_records(path, columns, table_of)
-    return Detected("csv", found, encoding, delimiter, table is not None, tuple(columns))
+    result = table or table_of_records(path, columns, table_of)
+    return Detected("csv", result, encoding, delimiter, table is not None, tuple(columns))
 
 
 def _fields(path: Path, header: str, delimiter: str) -> list[str]:
@@ -168,7 +168,7 @@ def _has_lines(path: Path, text: str) -> bool:
     return by_name or (first.endswith("}") and second.startswith("{"))
 
 
-def _detected_parquet(
+def _detect_parquet(
     path: Path, table: str | None, table_of: TableOf, partition: dict[str, str | None]
 ) -> Detected:
     """Recognise a Parquet file by its columns or its name."""
@@ -180,8 +180,8 @@ def _detected_parquet(
         return Detected("links", "network_matrix", delimiter="")
     check_columns(path, names)
     names += [name for name in partition if name not in names]
-    found = table or table_of_records(path, names, table_of)
-    return Detected("parquet", found, "", "", table is not None, tuple(names), partition=partition)
+    result = table or table_of_records(path, names, table_of)
+    return Detected("parquet", result, "", "", table is not None, tuple(names), partition=partition)
 
 
 def is_link_table(names: Iterable[str]) -> bool:
@@ -242,7 +242,7 @@ def wrong_encoding(path: Path) -> DataError:
     )
 
 
-def _decoded(path: Path, head: bytes) -> tuple[str, str]:
+def _decode(path: Path, head: bytes) -> tuple[str, str]:
     """Decode the first bytes; the last character may be cut."""
     if head.startswith(_UTF32):
         raise wrong_encoding(path)
@@ -263,16 +263,16 @@ def _decoded(path: Path, head: bytes) -> tuple[str, str]:
 def table_of_records(path: Path, names: Iterable[str], table_of: TableOf) -> str:
     """Return the table of records by the file's name, their names, or the file's folder."""
     names = list(names)
-    found = table_of_name(path.name) or _only_table(names) or table_of(names)
-    found = found or table_of_name(path.parent.name)
-    if found is None:
+    result = table_of_name(path.name) or _only_table(names) or table_of(names)
+    result = result or table_of_name(path.parent.name)
+    if result is None:
         near = looks_like(names)
         raise DataError(
             f"{path}: cannot tell its table from name or columns; name it like 'jobs.csv' or "
             f"'JOBSARCHIVED4.csv', or say --table{f' {near}, which it looks like' if near else ''}"
             f"; tables: {', '.join(TABLES)}"
         )
-    return found
+    return result
 
 
 def _only_table(names: Iterable[str]) -> str | None:

@@ -51,7 +51,7 @@ KINDS = (
 """In the order in which they are asked; the monitor's answers come last."""
 
 
-def read(path: Path, found: Detected, table_of: TableOf) -> Iterator[Batch]:
+def read(path: Path, detected: Detected, table_of: TableOf) -> Iterator[Batch]:
     """Read a JSON file; the table that ``detect`` found is a hint, unless the caller named it.
 
     Raises:
@@ -59,16 +59,16 @@ def read(path: Path, found: Detected, table_of: TableOf) -> Iterator[Batch]:
     """
     data = records.load(path)
     if (hits := lines.hits(data)) is not None:
-        yield lines.batch_of_hits(path, data, hits, found, table_of)
+        yield lines.batch_of_hits(path, data, hits, detected, table_of)
         return
-    kind = next((kind for kind in KINDS if kind.fits(data, found.table)), None)
+    kind = next((kind for kind in KINDS if kind.fits(data, detected.table)), None)
     if kind is None and isinstance(data, records.Ambiguous):
         raise DataError(f"{path}: {data}; keep one of each")
     if kind is None:
-        yield from monitor.read(path, data, found.table, table_of)
-    elif found.named and found.table not in kind.tables:
+        yield from monitor.read(path, data, detected.table, table_of)
+    elif detected.named and detected.table not in kind.tables:
         raise DataError(
-            f"{path}: holds {kind.what}, which fills {', '.join(kind.tables)}, not '{found.table}'; "
+            f"{path}: holds {kind.what}, which fills {', '.join(kind.tables)}, not '{detected.table}'; "
             "leave --table out"
         )
     else:

@@ -53,14 +53,14 @@ _NOTE = (
 _NO_STATUS = "the file has no jobstatus: every job is taken as finished"
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, detected: Detected) -> Iterator[Batch]:
     """Read the job records of one task, whose number is in the file's name; yields ``jobs``, then the inferred ``tasks`` and ``queues``.
 
     Source:
         archive.md section 13.5; calibration.md 1 for the scouts.
     """
     task = _task_of(path)
-    parts = list(delimited.read(path, found))
+    parts = list(delimited.read(path, detected))
     frame = pl.concat([part.frame for part in parts])
     frame = frame.rename({name: name.strip().lower() for name in frame.columns})
     both = [f"{old} and {new}" for old, new in RENAMED.items() if {old, new} <= set(frame.columns)]
@@ -70,8 +70,8 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     refused = pl.concat([*(part.refused for part in parts), unreadable])
     good = _with_times(_with_roles(good))
     jobs = _jobs(good, task)
-    told = (_NOTE,) if "jobstatus" in good.columns else (_NOTE, _NO_STATUS)
-    yield Batch("jobs", jobs, good["__row"], refused, notes=told)
+    notes = (_NOTE,) if "jobstatus" in good.columns else (_NOTE, _NO_STATUS)
+    yield Batch("jobs", jobs, good["__row"], refused, notes=notes)
     if len(good):
         tasks = _task(good, task)
         yield Batch("tasks", tasks, numbered(tasks))

@@ -30,31 +30,31 @@ _BESIDE = {"fields", "sort", "highlight", "matched_queries", "found", "inner_hit
 """What may stand beside the record of a hit, besides names that begin with ``_``."""
 
 
-def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
+def detected(path: Path, recognised: Detected, table_of: TableOf) -> Detected:
     """Find the names of all records of a file and, by them, its table."""
     names: dict[str, None] = {}
-    for _, item, _ in _items(path, found.encoding):
+    for _, item, _ in _items(path, recognised.encoding):
         if isinstance(item, dict):
             before = len(names)
             names.update(dict.fromkeys(item))
             if len(names) > before:
                 check_number(path, len(names))
-    table = found.table or table_of_records(path, names, table_of)
-    return replace(found, table=table, names=tuple(names))
+    table = recognised.table or table_of_records(path, names, table_of)
+    return replace(recognised, table=table, names=tuple(names))
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, recognised: Detected) -> Iterator[Batch]:
     """Read a file of records batch by batch; a line that holds none is a refused row."""
     items: list[tuple[int, Any]] = []
     size = 0
-    table = found.table or ""
-    for number, item, length in _items(path, found.encoding):
+    table = recognised.table or ""
+    for number, item, length in _items(path, recognised.encoding):
         items.append((number, item))
         size += length
         if len(items) == BATCH_ROWS or size > BATCH_TEXT:
-            yield batch(table, found.names, items)
+            yield batch(table, recognised.names, items)
             items, size = [], 0
-    yield batch(table, found.names, items)
+    yield batch(table, recognised.names, items)
 
 
 def batch(table: str, names: tuple[str, ...], items: list[tuple[int, Any]]) -> Batch:
@@ -79,17 +79,17 @@ def hits(data: Any) -> list[Any] | None:
             return None
         return [hit for page in pages for hit in page or ()]
     inside = data.get("hits") if isinstance(data, dict) else None
-    found = inside.get("hits") if isinstance(inside, dict) else None
-    return [_source(hit) for hit in found] if isinstance(found, list) else None
+    result = inside.get("hits") if isinstance(inside, dict) else None
+    return [_source(hit) for hit in result] if isinstance(result, list) else None
 
 
 def batch_of_hits(
-    path: Path, data: Any, found_hits: list[Any], found: Detected, table_of: TableOf
+    path: Path, data: Any, found_hits: list[Any], recognised: Detected, table_of: TableOf
 ) -> Batch:
     """Make a batch of the hits of a document."""
     names = dict.fromkeys(name for hit in found_hits if isinstance(hit, dict) for name in hit)
     check_columns(path, list(names))
-    table = found.table or table_of_records(path, names, table_of)
+    table = recognised.table or table_of_records(path, names, table_of)
     made = batch(table, tuple(names), list(enumerate(found_hits, start=1)))
     return replace(made, notes=_incomplete(data, len(found_hits)))
 
@@ -135,12 +135,12 @@ def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any, int]]
             line += 1
             if len(text) > MAX_LINE:
                 raise DataError(f"{path}: line {line} has more than {MAX_LINE >> 20} MB; cut it")
-            for item in _parsed(line, text) if text.strip() else ():
+            for item in _parse(line, text) if text.strip() else ():
                 number += 1
                 yield number, item, len(text)
 
 
-def _parsed(line: int, text: str) -> list[Any]:
+def _parse(line: int, text: str) -> list[Any]:
     """Return the records of a line: one, or the hits of an answer."""
     try:
         item = records.parse(text)

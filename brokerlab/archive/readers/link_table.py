@@ -14,7 +14,7 @@ _TIME = "mbps_timestamp"
 _BASE = ["src", "dst"]
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, detected: Detected) -> Iterator[Batch]:
     """Read Parquet or CSV with ``src, dst``, columns of ``detect.LINK_KEYS`` and ``mbps_timestamp`` (the time of the three ``mbps``).
 
     Yields ``network_matrix``, one row per value that is there, numbered by link.
@@ -22,7 +22,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     Source:
         archive.md section 7.
     """
-    for piece in (delimited if found.delimiter else columnar).read(path, found):
+    for piece in (delimited if detected.delimiter else columnar).read(path, detected):
         named = piece.frame.rename({name: name.strip().lower() for name in piece.frame.columns})
         table, notes = _long(named.with_columns(piece.rows.alias("row")))
         yield Batch("network_matrix", table.drop("row"), table["row"], piece.refused, notes)
@@ -62,8 +62,8 @@ def _long(links: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         )
         .sort("row", maintain_order=True)
     )
-    told = "closeness, files and bytes have no time in a flat table"
-    notes = [f"{told}; the most frequent mbps_timestamp ({when}) stands for it"]
+    note = "closeness, files and bytes have no time in a flat table"
+    notes = [f"{note}; the most frequent mbps_timestamp ({when}) stands for it"]
     silent = len(links) - table["row"].n_unique()
     if silent:
         notes.append(f"{silent} link(s) hold no value: no row")

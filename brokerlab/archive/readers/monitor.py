@@ -34,16 +34,16 @@ EVENT_SERVICE = {
 
 def read(path: Path, data: Any, table: str | None, table_of: TableOf) -> Iterator[Batch]:
     """Read one document: an answer of the monitor, several of them by address, or plain records of the given table."""
-    found = False
+    result = False
     for kind, items, notes in _answers(data, table, table_of):
-        found = True
+        result = True
         if kind == "jobs":
             yield _jobs(items, notes)
         elif kind == "tasks":
             yield from _tasks(items, notes)
         else:
             yield _batch(kind, items, notes)
-    if not found:
+    if not result:
         raise DataError(
             f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it, nor "
             "queue records, links 'SRC:DST', software by queue, a site list or a transfer matrix; "
@@ -69,9 +69,9 @@ def _answers(
             notes = ()
     elif isinstance(data, list):
         written = {name for item in data if isinstance(item, dict) for name in item}
-        told = table or _kind({name.lower() for name in written}) or table_of(written)
-        if told is not None:
-            yield told, data, ()
+        target = table or _kind({name.lower() for name in written}) or table_of(written)
+        if target is not None:
+            yield target, data, ()
 
 
 def _has_addresses(data: Any) -> bool:
@@ -102,7 +102,7 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
     frame, ended = _with_end(frame, records)
     if ended:
         notes = (*notes, f"endtime: {ended} value(s) made from starttime + durationsec")
-    frame = _numbered_event_service(frame)
+    frame = _number_event_service(frame)
     if records and "corecount" in frame.columns:
         notes = (*notes, "corecount: the monitor shows 1 for null")
     return Batch("jobs", frame, rows, refused, notes)
@@ -115,7 +115,7 @@ def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     notes += _left_out(records, [name for name in TASK_COLUMNS_DROPPED if name != "datasets"])
     if "resquetime" in frame.columns:
         frame = frame.rename({"resquetime": "rescuetime"})
-    yield Batch("tasks", _numbered_event_service(frame), rows, refused, notes)
+    yield Batch("tasks", _number_event_service(frame), rows, refused, notes)
     inside = [task.get("datasets") or [] for task in records]
     datasets = [d for some in inside for d in (some if isinstance(some, list) else [some])]
     if datasets:
@@ -171,7 +171,7 @@ def _with_end(frame: pl.DataFrame, records: list[Record]) -> tuple[pl.DataFrame,
     return frame.with_columns(filled), int(use.sum())
 
 
-def _numbered_event_service(frame: pl.DataFrame) -> pl.DataFrame:
+def _number_event_service(frame: pl.DataFrame) -> pl.DataFrame:
     """Turn the monitor's words for ``eventservice`` into numbers."""
     if frame.schema.get("eventservice") != pl.String:
         return frame

@@ -66,9 +66,11 @@ class _Links:
         if not isinstance(record, dict):
             self._refuse("", no_record(record))
             return
-        said = (record.get("src", ends[0]), record.get("dst", ends[1]))
-        if said != tuple(ends):
-            self._refuse("", f"src, dst inside of it are {words(list(said))}; allowed: as its name")
+        written = (record.get("src", ends[0]), record.get("dst", ends[1]))
+        if written != tuple(ends):
+            self._refuse(
+                "", f"src, dst inside of it are {words(list(written))}; allowed: as its name"
+            )
             return
         before = len(self.rows.numbers) + len(self.rows.refused)
         for part, value in record.items():
@@ -141,11 +143,11 @@ class _Links:
 
     def _queued(self, value: Any, part: str, suffix: str) -> list[Any]:
         """Put what waits per activity; return the numbers."""
-        found = []
+        result = []
         for activity, counts in self._objects(part, value):
             self._put(f"{activity}{suffix}", counts.get("latest"), counts.get("timestamp"))
-            found.append(counts.get("latest"))
-        return found
+            result.append(counts.get("latest"))
+        return result
 
     def _check_totals(
         self, part: str, value: dict[str, Any], sums: dict[str, list[Any]], read: set[str]
@@ -166,15 +168,15 @@ class _Links:
 
     def notes(self) -> Told:
         """Say what was left out and what looks odd."""
-        found = []
+        result = []
         if self.totals:
-            found.append(f"{self.totals} total(s) equal the sum of their activities: not kept")
+            result.append(f"{self.totals} total(s) equal the sum of their activities: not kept")
         if self.silent:
-            found.append(f"{self.silent} link(s) hold no value: no row")
+            result.append(f"{self.silent} link(s) hold no value: no row")
         if self.idle:
-            found.append(f"{self.idle} mbps object(s) hold a time and no value: no row")
-        found += [f"{name}: not read, in {n} link(s)" for name, n in self.unknown.items()]
-        return tuple(found + self._far_times() + self._mirrored())
+            result.append(f"{self.idle} mbps object(s) hold a time and no value: no row")
+        result += [f"{name}: not read, in {n} link(s)" for name, n in self.unknown.items()]
+        return tuple(result + self._far_times() + self._mirrored())
 
     def _far_times(self) -> list[str]:
         """Tell times far from the others."""
@@ -191,9 +193,9 @@ class _Links:
         if not far:
             return []
         shown = dict.fromkeys(far)
-        told = f"{len(far)} time(s) are more than a day from the others"
+        note = f"{len(far)} time(s) are more than a day from the others"
         return [
-            f"{told} ({middle.isoformat()}), kept as they are: {', '.join(list(shown)[:_SHOWN])}"
+            f"{note} ({middle.isoformat()}), kept as they are: {', '.join(list(shown)[:_SHOWN])}"
         ]
 
     def _mirrored(self) -> list[str]:
@@ -202,10 +204,10 @@ class _Links:
         for src, dst, key, value, _ in zip(*self.rows.columns.values(), strict=True):
             if key != "AGIS_closeness":
                 values[src, dst].append((key, str(value)))
-        links = [frozenset(found) for found in values.values()]
+        links = [frozenset(result) for result in values.values()]
         repeated = len(links) - len(set(links))
-        told = f"{repeated} of {len(links)} link(s) with traffic repeat all values of another one"
-        return [f"{told} (shared storage, or few values): kept"] if repeated else []
+        note = f"{repeated} of {len(links)} link(s) with traffic repeat all values of another one"
+        return [f"{note} (shared storage, or few values): kept"] if repeated else []
 
 
 def _time(value: Any) -> datetime | None:

@@ -91,10 +91,10 @@ def read(data: Any) -> Iterator[Batch]:
     Source:
         archive.md sections 5 and 6; production-jobs.md for ``per_core_attr``.
     """
-    found = Queues()
+    result = Queues()
     for number, (name, record) in enumerate(_items(data), start=1):
-        found.add(number, name, record)
-    yield from found.batches()
+        result.add(number, name, record)
+    yield from result.batches()
 
 
 def _items(data: Any) -> list[tuple[str | None, Any]]:
@@ -124,17 +124,17 @@ class Queues:
         if not isinstance(record, dict):
             self.rows.refuse(number, key, no_record(record))
             return
-        told = _Told(record)
-        row = told.row(name)
-        if told.problems:
+        values = _Told(record)
+        row = values.row(name)
+        if values.problems:
             key = f"panda_queue={row['panda_queue']}"
-            self.rows.refuse(number, key, "; ".join(told.problems))
+            self.rows.refuse(number, key, "; ".join(values.problems))
             return
         self.renamed += name is not None and row["panda_queue"] != name
-        self.per_core += _to_slot(row, told.own)
-        self.rest |= set(told.rest)
+        self.per_core += _to_slot(row, values.own)
+        self.rest |= set(values.rest)
         self.rows.add(number, *(row[column] for column in self.rows.columns))
-        self._add_storages(number, str(row["panda_queue"]), told.storages)
+        self._add_storages(number, str(row["panda_queue"]), values.storages)
 
     def _add_storages(self, number: int, queue: str, storages: Record) -> None:
         """Add the rows of one queue; roles are ``read_lan`` and ``write_lan``, with a scope or without."""
@@ -186,12 +186,12 @@ class _Told:
 
     def __init__(self, record: Record) -> None:
         """Take the names in lower case, as the columns are."""
-        said = [(name.strip().lower(), value) for name, value in record.items()]
-        self.rest = {name: value for name, value in said if not _is_missing(value)}
+        items = [(name.strip().lower(), value) for name, value in record.items()]
+        self.rest = {name: value for name, value in items if not _is_missing(value)}
         self.problems: list[str] = []
         self.own: Record = {}
         self.storages: Record = {}
-        names = [name for name, _ in said]
+        names = [name for name, _ in items]
         if twice := doubled(names):
             self.problems.append(f"names occur twice: {', '.join(twice)}")
 
@@ -232,7 +232,7 @@ class _Told:
         if isinstance(value, str) and joined:
             return value
         if isinstance(value, str):
-            value = _parsed(value) if value.lstrip().startswith("[") else _listed(value)
+            value = _parse(value) if value.lstrip().startswith("[") else _list(value)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -243,13 +243,13 @@ class _Told:
     def _own_params(self) -> Record:
         """Take the queue's extra parameters."""
         value = self.rest.pop("params", {})
-        found = _parsed(value) if isinstance(value, str) else value
-        if not isinstance(found, dict):
+        result = _parse(value) if isinstance(value, str) else value
+        if not isinstance(result, dict):
             self.problems.append(f"params is {words(value)}, allowed: names and values")
             return {}
-        if REST in found:
+        if REST in result:
             self.problems.append(f"params has the name '{REST}', which is reserved; rename it")
-        return dict(found)
+        return dict(result)
 
     def _lan_storages(self) -> Record:
         """Take the storages read and written over LAN; other roles stay where they are."""
@@ -263,15 +263,15 @@ class _Told:
         if others := {role: v for role, v in value.items() if role not in lan}:
             self.rest["astorages"] = others
         if not value and isinstance(self.rest.get("ddm"), str):  # the form before astorages
-            names = _listed(self.rest.pop("ddm"), "")
+            names = _list(self.rest.pop("ddm"), "")
             lan = {"read_lan": names, "write_lan": names}
         return lan
 
     def _params(self) -> str | None:
         """Write what is left as JSON, in the order of the names."""
-        found = {**self.own, REST: self.rest} if self.rest else self.own
+        result = {**self.own, REST: self.rest} if self.rest else self.own
         try:
-            return json.dumps(found, sort_keys=True, allow_nan=False) if found else None
+            return json.dumps(result, sort_keys=True, allow_nan=False) if result else None
         except ValueError:
             self.problems.append("NaN or Infinity among the names kept in params, allowed: numbers")
             return None
@@ -282,7 +282,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _parsed(value: str) -> Any:
+def _parse(value: str) -> Any:
     """Parse JSON inside of a text; a text that is none stays."""
     try:
         return json.loads(value)
@@ -290,7 +290,7 @@ def _parsed(value: str) -> Any:
         return value
 
 
-def _listed(value: str, also: str = "|") -> list[str]:
+def _list(value: str, also: str = "|") -> list[str]:
     """Cut a list that is written as text."""
     parts = (value.replace(also, ",") if also else value).split(",")
     return [part.strip() for part in parts if part.strip()]
@@ -298,9 +298,9 @@ def _listed(value: str, also: str = "|") -> list[str]:
 
 def _to_slot(row: Record, own: Record) -> bool:
     """Multiply limits that are per core by the cores; an extra parameter wins over ``catchall``."""
-    said = any(item.startswith(PER_CORE) for item in (row["catchall"] or "").split(","))
+    per_core = any(item.startswith(PER_CORE) for item in (row["catchall"] or "").split(","))
     cores = _whole(row["corecount"])
-    if not own.get(PER_CORE, said) or not cores or cores < 0:
+    if not own.get(PER_CORE, per_core) or not cores or cores < 0:
         return False
     for column in ("maxrss", "minrss", "maxwdir"):
         number = _whole(row[column])
@@ -333,16 +333,16 @@ def expanded(batch: Batch) -> Iterator[Batch]:
     if not is_export(batch.table, names) or batch.frame.schema[names[_DATA]] != pl.String:
         yield batch
         return
-    found = Queues()
-    found.rows.refused += batch.refused.rows()
+    result = Queues()
+    result.rows.refused += batch.refused.rows()
     texts = [_texts(batch.frame, names.get(name)) for name in (*BESIDE, _DATA)]
     for number, name, time, data in zip(batch.rows, *texts, strict=True):
-        record = _parsed_record(number, name, data)
+        record = _parse_record(number, name, data)
         if isinstance(record, tuple):
-            found.rows.refuse(*record)
+            result.rows.refuse(*record)
         else:
-            found.add(number, name, {**record, "last_update": time} if time else record)
-    for one in found.batches():
+            result.add(number, name, {**record, "last_update": time} if time else record)
+    for one in result.batches():
         yield replace(one, notes=batch.notes + one.notes)
 
 
@@ -351,7 +351,7 @@ def _texts(frame: pl.DataFrame, name: str | None) -> list[str | None]:
     return [None] * len(frame) if name is None else frame[name].cast(pl.String).to_list()
 
 
-def _parsed_record(number: int, name: str | None, data: str | None) -> dict[str, Any] | Refusal:
+def _parse_record(number: int, name: str | None, data: str | None) -> dict[str, Any] | Refusal:
     """Parse the record of a row, or say why that cannot be done."""
     where = None if name is None else f"panda_queue={name}"
     try:

@@ -94,9 +94,9 @@ def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
     if len(record) == len(pairs):
         return record
     twice = doubled([name for name, _ in pairs])
-    found = Ambiguous(f"names occur twice: {', '.join(twice)}")
-    found.pairs = pairs
-    return found
+    result = Ambiguous(f"names occur twice: {', '.join(twice)}")
+    result.pairs = pairs
+    return result
 
 
 def entries(data: Any) -> list[tuple[str, Any]]:
@@ -111,7 +111,7 @@ def ambiguous(value: Any) -> Ambiguous | None:
     if isinstance(value, Ambiguous):
         return value
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((found for item in inside if (found := ambiguous(item)) is not None), None)
+    return next((result for item in inside if (result := ambiguous(item)) is not None), None)
 
 
 class NoRecord(str):

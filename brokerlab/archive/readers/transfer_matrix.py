@@ -101,10 +101,10 @@ def _unreadable(row: Any, width: int) -> str | None:
 
 def _notes(data: Record) -> tuple[str, ...]:
     """Say what else the answer holds."""
-    found = []
+    result = []
     for name in _UNREAD:
         part = data.get(name)
         rows = part.get("rows") if isinstance(part, dict) else None
         if isinstance(rows, list) and rows:
-            found.append(f"{name}: {len(rows)} row(s) not read, no table holds them")
-    return tuple(found)
+            result.append(f"{name}: {len(rows)} row(s) not read, no table holds them")
+    return tuple(result)

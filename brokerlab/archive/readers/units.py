@@ -19,17 +19,17 @@ _HOPELESS = 100
 def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Bring rows of jobs, tasks, queues, files and datasets to one way of writing; notes say what was converted."""
     if table == "jobs":
-        return _settled_jobs(frame)
+        return _settle_jobs(frame)
     if table == "tasks":
-        return _settled_tasks(frame), ()
+        return _settle_tasks(frame), ()
     if table == "queues":
-        return _settled_queues(frame), ()
+        return _settle_queues(frame), ()
     if table in ("files", "datasets"):
-        return _settled_marks(frame)
+        return _settle_marks(frame)
     return frame, ()
 
 
-def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _settle_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Bring ``maxpss`` of jobs to kB where the type that told the unit was lost.
 
     A value below ``avgpss / 100`` (``avgpss`` is always kB) is MB: times 1024, rounded.
@@ -54,7 +54,7 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return frame.with_columns(settled.alias(peak)), (note,)
 
 
-def _settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
+def _settle_tasks(frame: pl.DataFrame) -> pl.DataFrame:
     """Resolve ``splitrule`` into its parameters as text: the digits after ``XX=``, first one wins; columns of the source stay.
 
     Source:
@@ -70,17 +70,17 @@ def _settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
     if rule is None or frame.schema[rule] != pl.String:
         return frame
     short = pl.when(pl.col(rule).str.len_bytes() <= MAX_TEXT).then(pl.col(rule))
-    found = [
+    result = [
         split_rule_digits(short, tag).alias(name)
         for name, tag in SPLIT_RULE_TAGS.items()
         if name not in names
     ]
-    resolved = frame.select(found)
-    said = [column for column in resolved if column.null_count() < len(column)]
-    return frame.with_columns(said)
+    resolved = frame.select(result)
+    filled = [column for column in resolved if column.null_count() < len(column)]
+    return frame.with_columns(filled)
 
 
-def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
+def _settle_queues(frame: pl.DataFrame) -> pl.DataFrame:
     """Take the first cloud of a list; read a work space that is no number (section 5).
 
     ``maxwdir`` that is not a number means ``maxinputsize + 2000``, 0 without ``maxinputsize``.
@@ -101,7 +101,7 @@ def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(changed)
 
 
-def _settled_marks(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _settle_marks(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read the mark of stand-ins as a boolean, whatever an export of an archive made of it."""
     mark = {name.strip().lower(): name for name in frame.columns}.get(APPROXIMATE)
     kind = pl.Boolean() if mark is None else frame.schema[mark]

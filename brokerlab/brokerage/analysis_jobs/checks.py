@@ -31,9 +31,9 @@ FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
 """What endpoints are asked for, in the order in which it is reported (4.10)."""
 
 
-def _as(found: Rule, row: str, name: str) -> Rule:
+def _as(rule: Rule, row: str, name: str) -> Rule:
     """Return a check of the production brokerage under its name here."""
-    return replace(found, name=name, source=check.prefix + row, kind="persistent")
+    return replace(rule, name=name, source=check.prefix + row, kind="persistent")
 
 
 @lru_cache(maxsize=64)  # made of many small expressions

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs import units
-from brokerlab.brokerage.inputs.atoms import ends_of, ints, numbered_tasks
+from brokerlab.brokerage.inputs.atoms import ends_of, ints, number_tasks
 from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read, yes
 from brokerlab.units import GB, MB
 
@@ -55,13 +55,13 @@ def n_jobs(
     """
     from brokerlab.brokerage.inputs.atom_kernel import Limits, MasterFiles, count_jobs
 
-    asked = numbered_tasks(tasks, _TASKS)
+    asked = number_tasks(tasks, _TASKS)
     rows = _masters(asked, datasets, files)
     limits = (
         asked.join(ends_of(rows, "task"), on="task", how="left").sort("task").select(**_limits())
     )
 
-    found = np.zeros(asked.height, dtype=np.int64)
+    result = np.zeros(asked.height, dtype=np.int64)
     whole = ("begin", "end", "max_files", "max_all", "work_b", "limit_b")
     count_jobs(
         MasterFiles(*(ints(rows, name) for name in MasterFiles._fields)),
@@ -69,9 +69,9 @@ def n_jobs(
             base_s=limits["base_s"].to_numpy(), by_time=limits["by_time"].to_numpy(),
             **{name: ints(limits, name) for name in whole},
         ),
-        found,
+        result,
     )  # fmt: skip
-    return asked.select("jeditaskid", n_jobs_to_submit=pl.Series(found))
+    return asked.select("jeditaskid", n_jobs_to_submit=pl.Series(result))
 
 
 def _limits() -> dict[str, pl.Expr]:

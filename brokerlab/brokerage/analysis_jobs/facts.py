@@ -191,15 +191,15 @@ def with_lists(
     )
 
 
-def named_parents(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+def name_parents(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
     """Return which parents the lists of tasks name: ``t_list_key, parent, x_included, x_excluded``."""
     kinds = tasks.select("t_list_key", "t_included", "t_excluded").unique("t_list_key")
     parents = queues["parent"].unique().sort().to_list()
     rows = [
-        (key, name, *found)
+        (key, name, *result)
         for key, included, excluded in kinds.sort("t_list_key").iter_rows()
         for name in parents
-        if any(found := (matches(name, included), matches(name, excluded)))
+        if any(result := (matches(name, included), matches(name, excluded)))
     ]
     schema = {
         "t_list_key": pl.String, "parent": pl.String, "x_included": pl.Boolean,
@@ -230,7 +230,7 @@ def pools(
             pl.col("t_has_list") & ~pl.col("t_auto") & ~pl.col("x_included")
         )
         pool = (
-            pool.join(named_parents(tasks, queues), on=["t_list_key", "parent"], how="left")
+            pool.join(name_parents(tasks, queues), on=["t_list_key", "parent"], how="left")
             .with_columns(pl.col("x_included", "x_excluded").fill_null(value=False))
             .filter(~out)
         )
@@ -311,7 +311,7 @@ def facts(known: Known) -> Known:
     endpoints = endpoint_facts(
         given["queue_endpoints"], given["storage_endpoints"], snapshots, rules=rules
     )
-    found = replace(
+    result = replace(
         known,
         given=given,
         tables={name: frame.lazy() for name, frame in tables.items()},
@@ -319,7 +319,7 @@ def facts(known: Known) -> Known:
         places=queues.lazy(),
         lists=_with_own_queue(tasks, queues),
     )
-    return found.with_made(
+    return result.with_made(
         endpoints=at_every(endpoints, snapshots),
         input=input_files(given["tasks"], tables["datasets"], tables["files"]),
         pool=pool,

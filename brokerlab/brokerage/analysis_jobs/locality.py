@@ -107,7 +107,7 @@ def endpoint_facts(
 
     vp = pl.col("ddm_endpoint_name").str.ends_with(VP)
     ordered = rows.sort("panda_queue", "ddm_endpoint_name")
-    found = ordered.group_by("snapshot", parent="panda_queue").agg(
+    result = ordered.group_by("snapshot", parent="panda_queue").agg(
         e_output=gives.any(),
         e_input=takes.any(),
         e_out_space=of_default("space_usable", gives),
@@ -125,7 +125,7 @@ def endpoint_facts(
     )
     named = plain.select(parent="panda_queue").unique().with_columns(e_vp_default=True)
     return (
-        found.join(named, on="parent", how="left")
+        result.join(named, on="parent", how="left")
         .with_columns(
             pl.col("e_vp_default").fill_null(value=False),
             e_same=(pl.col("e_in_name") == pl.col("e_out_name")).fill_null(value=False),
@@ -177,7 +177,7 @@ def locality(
     about = _about(tasks, asked, tables, config)
     uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
     lists = _lists(copies.join(uses, on="t"), asked)
-    chosen, union = _chosen(lists, asked)
+    chosen, union = _choose(lists, asked)
     weights = _weights(lists, asked, union)
     queues = chosen.join(weights, on=["t", "parent"], how="full", coalesce=True).with_columns(
         pl.col("x_data", "x_non_vp").fill_null(value=False), pl.col("x_data_weight").fill_null(0.0)
@@ -251,14 +251,14 @@ def _about(
     tasks: pl.DataFrame, asked: pl.DataFrame, tables: Mapping[str, pl.DataFrame], config: Config
 ) -> pl.DataFrame:
     """Add to tasks what is true of their input as a whole."""
-    found = completeness(
+    result = completeness(
         tasks.select(*KEY, vo=pl.lit("atlas"), inputprestaging=pl.lit(value=False)),
         asked.select("jeditaskid", "datasetname", "distributed").unique(),
         tables["replicas"],
         storage_of(tables["queue_endpoints"], tables["storage_endpoints"]),
         config=config, rules=OTHER_UP, component=COMPONENT,
     ).datasets  # fmt: skip
-    sums = found.group_by(KEY).agg(
+    sums = result.group_by(KEY).agg(
         t_incomplete=(~(pl.col("complete_disk") | pl.col("complete_tape"))).any(),
         t_remote_source=pl.col("remote_source").all(),
     )
@@ -308,7 +308,7 @@ def _states(name: str, kept: pl.Expr) -> dict[str, pl.Expr]:
     }
 
 
-def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+def _choose(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     """Intersect over datasets; return ``t, parent, x_data`` and the tasks that fell back to the union (4.1e)."""
     number = asked.group_by("t").agg(n_datasets=pl.len(), home=pl.col("t_home").first())
     at_queue = (

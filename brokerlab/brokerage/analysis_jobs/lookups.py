@@ -10,7 +10,7 @@ from functools import partial
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.facts import CLASS_A, named_parents
+from brokerlab.brokerage.analysis_jobs.facts import CLASS_A, name_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
 from brokerlab.brokerage.analysis_jobs.throttle import task_classes
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, made_rows
@@ -63,7 +63,7 @@ def of_places() -> tuple[Lookup, ...]:
             task=("t_architecture",), place=OFFER, facts={"x_platform_missing": False},
             rows=_platforms,
         ),
-        Lookup(task=("t_list_key",), place=PARENT, facts=named, rows=_named),
+        Lookup(task=("t_list_key",), place=PARENT, facts=named, rows=_name),
         slots(SLOTS),
     )  # fmt: skip
 
@@ -87,25 +87,25 @@ def of_input() -> tuple[Lookup, ...]:
 def _locality(known: Known) -> Locality:
     """Find where the input of tasks is; where replicas are unknown, it is somewhere."""
     tasks, pool = run(known.tasks), known.made["pool"]
-    found = locality(tasks, known.given, pool=pool, config=known.config)
+    result = locality(tasks, known.given, pool=pool, config=known.config)
     if "replicas" not in known.missing:
-        return found
+        return result
     some = pl.lit(value=True)
-    about = found.tasks.with_columns(t_incomplete=~some, t_remote_source=some)
-    return Locality(about, found.queues)
+    about = result.tasks.with_columns(t_incomplete=~some, t_remote_source=some)
+    return Locality(about, result.queues)
 
 
 LOCALITY = Made(name="locality", of=_locality, keys=COMPLETENESS_KEYS)
 
 
 def _about(known: Known) -> pl.LazyFrame:
-    found: Locality = known.made["locality"]
-    return found.tasks.lazy()
+    result: Locality = known.made["locality"]
+    return result.tasks.lazy()
 
 
 def _data(known: Known) -> pl.LazyFrame:
-    found: Locality = known.made["locality"]
-    return found.queues.lazy()
+    result: Locality = known.made["locality"]
+    return result.queues.lazy()
 
 
 def _n_data(known: Known) -> pl.LazyFrame:
@@ -141,8 +141,8 @@ def _platforms(known: Known) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def _named(known: Known) -> pl.LazyFrame:
-    return named_parents(run(known.tasks), run(known.places)).lazy()
+def _name(known: Known) -> pl.LazyFrame:
+    return name_parents(run(known.tasks), run(known.places)).lazy()
 
 
 def _known_files(known: Known) -> pl.LazyFrame:
@@ -237,14 +237,14 @@ def _quota(known: Known) -> pl.LazyFrame:
     over = known.tables["quota"].select("snapshot", "username", name="endpoints_over_local_quota")
     over = over.explode("name").drop_nulls("name")
     who, of = known.tasks.select("t", "snapshot", "t_unit"), ["snapshot", "username"]
-    found = pl.concat(
+    result = pl.concat(
         [
             who.join(over, left_on=["snapshot", "t_unit"], right_on=of).select("t", "name"),
             who.join(over.filter(pl.col("username").is_null()), on="snapshot").select("t", "name"),
         ]
     )
     defaults = known.made["endpoints"].lazy().select("parent", name="e_out_name").unique()
-    rows = found.join(defaults, on="name").select("t", "parent").unique()
+    rows = result.join(defaults, on="name").select("t", "parent").unique()
     return rows.with_columns(x_over_quota=pl.lit(value=True))
 
 

@@ -47,7 +47,7 @@ def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
     for the throttle ``cap_jobs``, ``cap_cores``, ``threshold`` [running slots], ``used_fraction``.
     """
     second = pl.col("t_has_input") & pl.col("t_remote_source")
-    relaxed = _relaxed(rules)
+    relaxed = _relax(rules)
     caps = {f"cap_{unit.lower()}": cap_of(unit) for unit in ("JOBS", "CORES")}
     return (
         Derived({"t_min_weight": min_weight(), "t_relaxed": relaxed, "t_second": second}),
@@ -56,7 +56,7 @@ def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
     )
 
 
-def _relaxed(rules: AnalysisRules) -> pl.Expr:
+def _relax(rules: AnalysisRules) -> pl.Expr:
     """Return the first reason not to ask for locality (4.1c); null: none.
 
     Source:

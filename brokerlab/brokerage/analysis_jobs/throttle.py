@@ -92,7 +92,7 @@ def _cap(row: str, name: str, what: str, column: str, rules: AnalysisRules) -> R
     )  # fmt: skip
 
 
-def _limited(task_class: int) -> pl.Expr:
+def _limit(task_class: int) -> pl.Expr:
     return (col("t_gshare") == LIMITED_SHARE) & (col("class") == task_class)
 
 
@@ -100,7 +100,7 @@ def _class(row: str, letter: str, task_class: int, limit: int) -> Rule:
     waits = f"; tasks of class {letter.upper()} wait above {limit} %"
     return _rule(
         row, f"gshare_class_{letter}", _USES + waits,
-        _limited(task_class) & (col("usage_pct") > limit),
+        _limit(task_class) & (col("usage_pct") > limit),
         numbers={"no_target": _no_target()}, variants={"no_target": _NO_TARGET + waits},
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _class_a() -> Rule:
     product = col("usage_pct") * col("used_fraction")
     return _rule(
         "T7", "gshare_class_a", f"{_USES} and {unknown}{both}",
-        _limited(1) & (product > USAGE_A),
+        _limit(1) & (product > USAGE_A),
         numbers={
             "used_pct": 100 * col("used_fraction"),
             "product": product,
@@ -191,10 +191,10 @@ def ended(tasks: pl.LazyFrame, rules: AnalysisRules, missing: Collection[str] = 
         for rule in throttle_rules(rules)
         if rule.name not in unasked
     )
-    found = tasks.select("t", throttle=held).drop_nulls("throttle")
+    result = tasks.select("t", throttle=held).drop_nulls("throttle")
     outcomes = {**OUTCOMES, INCOMPLETE: ERROR}
     outcome = pl.col("throttle").replace_strict(outcomes, return_dtype=pl.String)
-    return found.with_columns(outcome=outcome).sort("t")
+    return result.with_columns(outcome=outcome).sort("t")
 
 
 def fresh(minutes: int) -> pl.Expr:
@@ -223,8 +223,8 @@ def _totals(known: Known) -> pl.LazyFrame:
         last = rows.select("snapshot", *TOTALS, **{whose: name}).unique(
             ["snapshot", whose], keep="last", maintain_order=True
         )
-        found = kinds.filter(kind).join(last, on=["snapshot", whose])
-        parts.append(found.select("snapshot", "t_group", "t_registered", *TOTALS))
+        result = kinds.filter(kind).join(last, on=["snapshot", whose])
+        parts.append(result.select("snapshot", "t_group", "t_registered", *TOTALS))
     return pl.concat(parts)
 
 

@@ -275,15 +275,15 @@ class Brokerage(Generic[R, D]):
         known = numbered_by(known, lookups)
         return known, sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
 
-    def _once(self, number: str, found: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
+    def _once(self, number: str, rows: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
         """Refuse facts of tasks, or of places, of which a lookup has several rows."""
-        if found[number].n_unique() < found.height:
-            twice = found.filter(found[number].is_duplicated()).select(*lookup.task, *lookup.place)
+        if rows[number].n_unique() < rows.height:
+            twice = rows.filter(rows[number].is_duplicated()).select(*lookup.task, *lookup.place)
             raise ConfigError(
                 f"brokerage {self.name}: facts {', '.join(lookup.facts)}: {twice.n_unique()} of {', '.join(twice.columns)} "
                 f"have several rows, such as {twice.row(0)}; allowed is one each"
             )
-        return found
+        return rows
 
 
 @lru_cache(maxsize=64)  # made of many small expressions

@@ -101,8 +101,8 @@ class Failures:
         if known is None:
             known = evaluated(facts, self.checks)
         elif (lost := facts.tasks.select("t").join(known, on="t", how="anti")).height:
-            found = evaluated(facts.of_tasks(lost), self.checks)
-            known = pl.concat([known, found]).sort("t", "q")
+            result = evaluated(facts.of_tasks(lost), self.checks)
+            known = pl.concat([known, result]).sort("t", "q")
         self.known[loop] = known
         return known.join(facts.tasks, on="t", how="semi", maintain_order="left")
 
@@ -200,11 +200,11 @@ def highest_bit(bits: IntArray, among: int) -> SmallArray:
 
 
 def _exponents(bits: IntArray, chosen: Callable[[IntArray], IntArray]) -> SmallArray:
-    found = np.empty(len(bits), dtype=np.int8)
+    result = np.empty(len(bits), dtype=np.int8)
     for block in blocks(len(bits)):
         exponent = chosen(bits[block]).astype(np.float64).view(np.int64) >> 52  # 1023 more; 0 for 0
-        found[block] = np.maximum(exponent - 1023, -1)
-    return found
+        result[block] = np.maximum(exponent - 1023, -1)
+    return result
 
 
 PAIRS_AT_ONCE = 2_000_000
@@ -227,7 +227,7 @@ def parts(
 
     def of(some: Facts, loop: int) -> Iterator[Part]:
         for part in in_parts(some):
-            yield settled(world, part, ask(part, loop), loop=loop, off=off)
+            yield settle(world, part, ask(part, loop), loop=loop, off=off)
 
     if second is None:
         yield from of(facts, 1)
@@ -255,7 +255,7 @@ def in_parts(facts: Facts) -> Iterator[Facts]:
         yield replace(facts, tasks=tasks, listed=facts.listed.join(tasks, on="t", how="semi"))
 
 
-def settled(
+def settle(
     world: World, facts: Facts, pairs: pl.DataFrame, *, loop: int = 1, off: Off | None = None
 ) -> Part:
     """Turn failed checks into reasons, and weigh and rank what is left of the tasks of ``facts`` in a loop.
@@ -306,52 +306,50 @@ def changes(old: Facts, new: Facts) -> dict[str, pl.Series]:
     """Return the facts (settings are some) that differ: name to ``t`` of the tasks, of those in both, that see another value."""
     before = old.tasks.join(new.tasks, on="t", how="semi", maintain_order="left")
     now = new.tasks.join(old.tasks, on="t", how="semi", maintain_order="left")
-    found = {
+    result = {
         name: now["t"].filter(before[name].ne_missing(now[name]))
         for name in now.columns
         if not before[name].equals(now[name])
     }
     for one, other in zip(old.sides, new.sides, strict=True):
         if one is not other:
-            found |= _changes_of_side(one, other, now)
-    return found
+            result |= _changes_of_side(one, other, now)
+    return result
 
 
 def _changes_of_side(old: Side, new: Side, tasks: pl.DataFrame) -> dict[str, pl.Series]:
-    found = {}
+    result = {}
     for name, value in new.missing.items():
         columns = [new.task_key, new.queue_key, name]
         before, now = (side.rows.select(columns) for side in (old, new))
         if value != old.missing[name]:
-            found[name] = tasks["t"]
+            result[name] = tasks["t"]
         elif not before.equals(now):
             of_tasks = tasks.join(in_one(before, now), on=new.task_key, how="semi")
             if of_tasks.height:
-                found[name] = of_tasks["t"]
-    return found
+                result[name] = of_tasks["t"]
+    return result
 
 
-def asked_anew(checks: Sequence[Rule], changed: Mapping[str, pl.Series]) -> list[int]:
+def ask_again(checks: Sequence[Rule], changed: Mapping[str, pl.Series]) -> list[int]:
     """Return the numbers of the checks that read what changed."""
     return [
         bit for bit, check in enumerate(checks) if changed.keys() & {*check.when.meta.root_names()}
     ]
 
 
-def patched(
-    failed: IntArray, part: Facts, checks: Sequence[Rule], again: Sequence[int]
-) -> IntArray:
+def patch(failed: IntArray, part: Facts, checks: Sequence[Rule], again: Sequence[int]) -> IntArray:
     """Return the failed checks with those numbered in ``again`` evaluated anew."""
     if not again or not len(failed):
         return failed
-    found = evaluated(part, [checks[bit] for bit in again])["failed"].to_numpy()
+    result = evaluated(part, [checks[bit] for bit in again])["failed"].to_numpy()
     patched = failed & ~np.int64(sum(1 << bit for bit in again))
     for place, bit in enumerate(again):
-        patched |= (found >> place & 1) << bit
+        patched |= (result >> place & 1) << bit
     return patched
 
 
-def redecided(decisions: D, config: Config) -> D:
+def redecide(decisions: D, config: Config) -> D:
     """Return the decisions under another configuration of the tasks that it may touch; all others stay as they are.
 
     Only checks that read a changed fact are asked again, and only tasks of which one turned, or whose weight, caps or
@@ -362,7 +360,7 @@ def redecided(decisions: D, config: Config) -> D:
     if new.tasks.height > old.tasks.height:  # the decisions are on some tasks
         new = new.of_tasks(old.tasks.select("t"))
     changed = changes(old.facts, new.facts)
-    again = asked_anew(new.checks, changed)
+    again = ask_again(new.checks, changed)
     stays = new.facts.tasks.select("t").join(old.facts.tasks, on="t", how="semi")
     touched = [changed[name].alias("t").to_frame() for name in changed.keys() & new.reads]
     touched.append(in_one(old.outcomes, new.outcomes).select("t"))
@@ -373,7 +371,7 @@ def redecided(decisions: D, config: Config) -> D:
         now = []
         for part in in_parts(facts):
             mine = pairs.join(part.tasks, on="t", how="semi", maintain_order="left")
-            now.append(patched(mine["failed"].to_numpy(), part, new.checks, again))
+            now.append(patch(mine["failed"].to_numpy(), part, new.checks, again))
         failed = np.concatenate(now)
         touched.append(pairs.filter(pl.Series(failed) != pl.col("failed")).select("t"))
         known[loop] = pairs.with_columns(failed=pl.Series(failed))
@@ -439,31 +437,31 @@ def trial(decisions: PlaceDecisions, t: int) -> Callable[..., Part]:
         )
         return last
 
-    return settled
+    return settle
 
 
-def peeled(decisions: PlaceDecisions, t: int, q: int) -> Waived:
+def without_checks(decisions: PlaceDecisions, t: int, q: int) -> Waived:
     """Take away, for one place that was looked at for a task, every check that skips it, one after the other."""
     world, decide, here = decisions.world, trial(decisions, t), pl.col("q") == q
-    found = decide()
+    result = decide()
     checks: list[str] = []
-    while (last := found.pairs.filter(here)["check"].item()) is not None:
-        new = [name for name in _reasons(world, found, here) if name not in checks]
+    while (last := result.pairs.filter(here)["check"].item()) is not None:
+        new = [name for name in _reasons(world, result, here) if name not in checks]
         checks += new
         if last == world.brokerage.last or not new:
             break
-        found = decide(frozenset(checks), here)
-    late = found.late if found.late is not None else pl.DataFrame(schema={"q": pl.Int64})
+        result = decide(frozenset(checks), here)
+    late = result.late if result.late is not None else pl.DataFrame(schema={"q": pl.Int64})
     names = dict(world.facts.queues.select("q", world.brokerage.place).iter_rows())
-    return Waived(t, q, tuple(checks), late.filter(here), late, names, found.loop)
+    return Waived(t, q, tuple(checks), late.filter(here), late, names, result.loop)
 
 
-def _reasons(world: World, found: Part, here: pl.Expr) -> list[str]:
+def _reasons(world: World, part: Part, here: pl.Expr) -> list[str]:
     """Return why a place is skipped, then all single checks that it fails; marks for the rule that stands for them."""
-    row = found.pairs.filter(here).row(0, named=True)
+    row = part.pairs.filter(here).row(0, named=True)
     failed = [bit for bit in range(len(world.checks)) if row["failed"] >> bit & 1]
     failed.sort(key=lambda bit: not world.lasting >> bit & 1)
-    if row["check"] == world.brokerage.marked and found.late is not None:
-        marks = found.late.filter(here).row(0, named=True)
+    if row["check"] == world.brokerage.marked and part.late is not None:
+        marks = part.late.filter(here).row(0, named=True)
         return [rule.name for rule in marks_of(world.steps) if marks[rule.name]]
     return list(dict.fromkeys([row["check"], *(world.checks[bit].name for bit in failed)]))

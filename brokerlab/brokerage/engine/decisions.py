@@ -222,9 +222,9 @@ class QueueDecisions(PlaceDecisions):
             first = gone.filter(pl.col("loop") == 1)
         summed = _last(summed, again)
         late = _last(pl.concat(weighed), again).drop("t") if weighed else pl.DataFrame()
-        found = _of_tasks(world, summed, order, results)
+        result = _of_tasks(world, summed, order, results)
         last = _last(every, again).drop("t")
-        return cls(last, found, world, late, first.drop("t", *brokerage.ranks))
+        return cls(last, result, world, late, first.drop("t", *brokerage.ranks))
 
     @staticmethod
     @abstractmethod
@@ -253,11 +253,11 @@ class QueueDecisions(PlaceDecisions):
         )
         names = [name for name in ("outcome", "throttle", "loop") if name in self.tasks.columns]
         ended = self.tasks.select(*TASK, *names)
-        found = given.join(ended, on=TASK, how="left", maintain_order="left")
+        result = given.join(ended, on=TASK, how="left", maintain_order="left")
         if "t_class" not in self.world.tasks.columns:
-            return found
+            return result
         classes = self.world.tasks.select(*TASK, task_class="t_class")
-        return found.join(classes, on=TASK, how="left", maintain_order="left")
+        return result.join(classes, on=TASK, how="left", maintain_order="left")
 
     @property
     def best(self) -> pl.DataFrame:

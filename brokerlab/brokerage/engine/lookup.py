@@ -123,7 +123,7 @@ def number_of(columns: Columns) -> str:
 def numbered_by(known: Known, lookups: Iterable[Lookup]) -> Known:
     """Return it with numbers of what facts of pairs are told apart by: text joins on pairs would cost too much."""
     pairs = [each for each in lookups if each.of_pairs]
-    found = []
+    result = []
     for frame, keys in (
         (run(known.tasks), [each.task for each in pairs]),
         (run(known.places), [each.place for each in pairs]),
@@ -134,8 +134,8 @@ def numbered_by(known: Known, lookups: Iterable[Lookup]) -> Known:
             for name, columns in names.items()
             if name not in frame.columns
         )
-        found.append(frame.with_columns(numbers).lazy())
-    return replace(known, tasks=found[0], places=found[1])
+        result.append(frame.with_columns(numbers).lazy())
+    return replace(known, tasks=result[0], places=result[1])
 
 
 def with_facts(frame: pl.LazyFrame, lookup: Lookup, known: Known) -> pl.LazyFrame:

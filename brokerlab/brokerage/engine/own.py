@@ -90,12 +90,12 @@ def with_own(
 
     A rule that follows a check of single places is one itself and may not look at all places of a task.
     """
-    found, then = tuple(checks), tuple(steps)
+    result, then = tuple(checks), tuple(steps)
     for one in own:
-        names = {check.name for check in found} | {_name_of(step) for step in then}
+        names = {check.name for check in result} | {_name_of(step) for step in then}
         if one.rule.name in names:
             raise ConfigError(f"own rule {one.rule.name}: there is one of that name, take another")
-        of_pair = one.after in {check.name for check in found}
+        of_pair = one.after in {check.name for check in result}
         if of_pair and one.rule.scope == "task":
             first = next(_name_of(step) for step in then if isinstance(step, Rule))
             raise ConfigError(
@@ -103,12 +103,12 @@ def with_own(
                 f"a rule from {first} on"
             )
         if of_pair:
-            found = inserted(found, one.rule, after=one.after)
+            result = inserted(result, one.rule, after=one.after)
         else:
             then = _behind_marks(inserted(then, one.rule, after=one.after), one.rule)
-    if len(found) > MOST_CHECKS:
-        raise ConfigError(f"{len(found)} checks of single places, allowed are {MOST_CHECKS}")
-    return found, then
+    if len(result) > MOST_CHECKS:
+        raise ConfigError(f"{len(result)} checks of single places, allowed are {MOST_CHECKS}")
+    return result, then
 
 
 def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
@@ -126,26 +126,26 @@ def checks_of(
 
     A rule about all places has a name of its own, unless both are from the same row of a page.
     """
-    found = tuple(brokerage.checks(rules))
+    result = tuple(brokerage.checks(rules))
     problems = [
         f"{check!r} is a {type(check).__name__}, not a Rule"
-        for check in found
+        for check in result
         if not isinstance(check, Rule)
     ]
-    if not 0 < len(found) <= MOST_CHECKS:
-        problems.append(f"{len(found)} checks, allowed are 1 to {MOST_CHECKS}")
-    names = [check.name for check in found if isinstance(check, Rule)]
+    if not 0 < len(result) <= MOST_CHECKS:
+        problems.append(f"{len(result)} checks, allowed are 1 to {MOST_CHECKS}")
+    names = [check.name for check in result if isinstance(check, Rule)]
     problems += [
         f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
     ]
     taken = {rule.name: rule.source for rule in rules_of(steps)}
     problems += [
         f"{check.name} is the name of a rule about all places"
-        for check in found
+        for check in result
         if isinstance(check, Rule) and taken.get(check.name, check.source) != check.source
     ]
     _refuse(f"brokerage {brokerage.name}: checks", problems)
-    return found
+    return result
 
 
 def weighed_by(own: WeightOf | None, rules: Any, name: str = "weight") -> tuple[Step, ...]:
@@ -202,7 +202,7 @@ def refuse_own(
         if rule in checks:
             problems += problems_of(rule, schema)
         else:
-            problems += problems_of(rule, before(rule), told=made_by(steps))
+            problems += problems_of(rule, before(rule), known=made_by(steps))
     _refuse("own rules", problems)
 
 
@@ -219,7 +219,7 @@ def _problems(
 
 
 def problems_of(
-    rule: Rule, schema: Mapping[str, pl.DataType], *, told: Collection[str] = ()
+    rule: Rule, schema: Mapping[str, pl.DataType], *, known: Collection[str] = ()
 ) -> list[str]:
     """Return what is wrong with a rule, where it is asked; ``told`` are columns besides that its sentences may name."""
     evaluates = [name for name in rule.when.meta.root_names() if name in OWN]
@@ -227,7 +227,7 @@ def problems_of(
         return [
             f"{rule.name} looks at {', '.join(dict.fromkeys(evaluates))}, which only a rule of scope task may"
         ]
-    unknown = sorted({*rule.reads} - {*schema}) + sorted({*rule.columns()} - {*schema, *told})
+    unknown = sorted({*rule.reads} - {*schema}) + sorted({*rule.columns()} - {*schema, *known})
     if unknown:
         return [
             f"{rule.name}: no column {name}, {nearest(name, {*schema})}"

@@ -122,7 +122,7 @@ def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: AbstractSet[str]) -> pl
         names = [name for name in side.missing if name in wanted]
         if names:
             keys = facts.tasks[side.task_key].to_numpy(), facts.queues[side.queue_key].to_numpy()
-            kept, numbers = _numbered(side, *keys)
+            kept, numbers = _number(side, *keys)
             parts.append(_with_missing(side, kept, names)[pl.Series(numbers(task, queue))])
     return solid(pl.concat(parts, how="horizontal"))
 
@@ -145,11 +145,11 @@ def positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
     """Return at which position of ``keys`` (distinct, not negative) each value stands."""
     places = np.zeros(int(keys.max() or 0) + 1, dtype=np.uint32)  # type: ignore[arg-type]
     places[keys.to_numpy()] = np.arange(len(keys), dtype=np.uint32)
-    found: UIntArray = places[wanted.to_numpy()]
-    return found
+    result: UIntArray = places[wanted.to_numpy()]
+    return result
 
 
-def _numbered(
+def _number(
     side: Side, of_task: IntArray, of_queue: IntArray
 ) -> tuple[pl.DataFrame, Callable[[UIntArray, UIntArray], UIntArray]]:
     """Return the rows of a side that these tasks may have, and a function from positions of pairs to the number of the row.
@@ -171,8 +171,8 @@ def _numbered(
     column = np.where((of_queue >= 0) & (of_queue < width), of_queue, width)
 
     def numbers(task: UIntArray, queue: UIntArray) -> UIntArray:
-        found: UIntArray = rows[line[task] + column[queue]]
-        return found
+        result: UIntArray = rows[line[task] + column[queue]]
+        return result
 
     return kept, numbers
 
@@ -244,13 +244,14 @@ class Plans:
         """Run a plan of several sides; see :meth:`run`."""
 
         def rows(lazy: Lazy) -> list[pl.LazyFrame]:
-            found = make(lazy)
-            self.made_of[name] = [side for side, _ in found]
-            return [plan for _, plan in found]
+            result = make(lazy)
+            self.made_of[name] = [side for side, _ in result]
+            return [plan for _, plan in result]
 
-        found = self.run(name, frames, rows)
+        result = self.run(name, frames, rows)
         return tuple(
-            replace(side, rows=frame) for side, frame in zip(self.made_of[name], found, strict=True)
+            replace(side, rows=frame)
+            for side, frame in zip(self.made_of[name], result, strict=True)
         )
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:

@@ -54,8 +54,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         """Add the keys that stand in the expressions."""
-        found = (name.removeprefix(SETTING) for name in self.reads if name.startswith(SETTING))
-        object.__setattr__(self, "keys", tuple(dict.fromkeys((*self.keys, *found))))
+        result = (name.removeprefix(SETTING) for name in self.reads if name.startswith(SETTING))
+        object.__setattr__(self, "keys", tuple(dict.fromkeys((*self.keys, *result))))
 
     @cached_property
     def reads(self) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ def walk(
                 case Mark(rule):
                     frame = frame.with_columns(_holds(rule, lets_pass).alias(rule.name))
                 case Order():
-                    frame = _ordered(frame, step)
+                    frame = _order(frame, step)
                 case PerPlace():
                     frame = _told_all(frame, step)
     return frame
@@ -183,7 +183,7 @@ def _removed(
     return frame.with_columns(check=pl.coalesce("check", *reasons))
 
 
-def _ordered(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
+def _order(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
     frame = frame.cache()
     numbered = (
         frame.filter(LEFT & order.among)
@@ -200,8 +200,8 @@ def _told_all(frame: pl.LazyFrame, step: PerPlace) -> pl.LazyFrame:
     asked = asked.unique(key, keep="first", maintain_order=True)
     for derived in step.steps:
         asked = asked.with_columns(**derived.columns)
-    told = asked.select(*key, *sorted(made_by(step.steps)))
-    return frame.join(told, on=key, how="left", maintain_order="left")
+    results = asked.select(*key, *sorted(made_by(step.steps)))
+    return frame.join(results, on=key, how="left", maintain_order="left")
 
 
 SCOPES = {"gshare": "t_gshare", "prodsourcelabel": "t_label"}
@@ -254,8 +254,8 @@ def with_settings(
         }  # fmt: skip
         kind = pl.Series([*values.values()], strict=False).dtype
         kind = pl.Float64() if kind.is_integer() or kind == pl.Null else kind
-        found = [values[texts] for texts in rows]
-        columns.append(pl.Series(column, found, dtype=kind, strict=False))
+        result = [values[texts] for texts in rows]
+        columns.append(pl.Series(column, result, dtype=kind, strict=False))
     return tasks.with_columns(columns)
 
 

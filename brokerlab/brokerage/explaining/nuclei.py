@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.decide import peeled
+from brokerlab.brokerage.engine.decide import without_checks
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.explaining.question import Explanation, Question
 from brokerlab.brokerage.words import counted, filled, listed, number
@@ -81,8 +81,8 @@ class OfNucleus(Question):
         t = self.who.rows(world.tasks)["t"].item()
         version = pl.col("q_version") == self.who.snapshot
         queues = world.facts.queues.filter(version, pl.col("nucleus") == self.name)
-        found = peeled(self.decisions, t, queues["q"].item())
-        return self.skipped(row["check"], self.obstacles(found, row["failed"]))
+        result = without_checks(self.decisions, t, queues["q"].item())
+        return self.skipped(row["check"], self.obstacles(result, row["failed"]))
 
     def _candidate(self, row: Mapping[str, Any]) -> Explanation:
         who, chosen = self.who, self.who.row["nucleus"]
@@ -96,19 +96,19 @@ class OfNucleus(Question):
         rules = self.decisions.world.rules
         counts_all = rules.work_of_weight == "all"
         which = "of all priorities" if counts_all else "at this priority and above"
-        told = {
+        values = {
             **row,
             "which": which,
             "space": filled(LEFT if rules.weight_after_demand else SPACE, row),
             "input": "the task has no input that counts",
         }
         if row["tot_size"]:
-            told["input"] = filled("{ava_size_any} of {tot_size} B of the input are there", row)
+            values["input"] = filled("{ava_size_any} of {tot_size} B of the input are there", row)
         return self.answer(
             "candidate",
             f"{who.text} {head} among {n} (weight {number(row['weight'])}).",
             self.made_of(),
-            *(f"  {filled(factor, told)}" for factor in FACTORS),
+            *(f"  {filled(factor, values)}" for factor in FACTORS),
             *who.again(),
             numbers={name: row[name] for name in NUMBERS},
         )

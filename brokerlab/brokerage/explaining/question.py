@@ -163,12 +163,12 @@ def setting(config: Config, key: str, place: str, scope: dict[str, str | None]) 
     if not catalogue.rows_of(key):  # a key of an organisation's own, read by its own checks
         return Setting(key, None, "", is_default=False)
     app, component = place.split("/")
-    found = config.found(key, app=app, component=component, vo="atlas", **scope)
+    result = config.found(key, app=app, component=component, vo="atlas", **scope)
     name = key
     for placeholder, text in scope.items():
         name = name.replace(f"[_<{placeholder}>]", "").replace(f"<{placeholder}>", text or "")
-    exact = found.entry.key if found.entry else name
-    return Setting(exact, found.value, found.row.unit, found.entry is None)
+    exact = result.entry.key if result.entry else name
+    return Setting(exact, result.value, result.row.unit, result.entry is None)
 
 
 _SHOWN = 5
@@ -335,7 +335,7 @@ class Question(ABC):
         says += [*others(obstacles[1:]), *besides, *self.who.again()]
         return self.answer("skipped", *says, check=check, obstacles=tuple(obstacles))
 
-    def obstacles(self, found: Waived, failed: int) -> list[Obstacle]:
+    def obstacles(self, waived: Waived, failed: int) -> list[Obstacle]:
         """Return all that skips a place, with the numbers compared.
 
         ``failed``: bits of the checks of single places that it fails; they stand before rules of their name.
@@ -343,17 +343,17 @@ class Question(ABC):
         decisions = self.decisions
         known = {rule.name: rule for rule in (*decisions.reasons, *decisions.marks)}
         known |= {rule.name: rule for bit, rule in enumerate(decisions.checks) if failed >> bit & 1}
-        reasons = [known[name] for name in found.checks]
-        values = self.values(found, {name for rule in reasons for name in rule.columns()})
-        task = self.values(found, {*SCOPES.values(), "at"}).row(0, named=True)
+        reasons = [known[name] for name in waived.checks]
+        values = self.values(waived, {name for rule in reasons for name in rule.columns()})
+        task = self.values(waived, {*SCOPES.values(), "at"}).row(0, named=True)
         return [self.told(rule, values, task) for rule in reasons]
 
-    def values(self, found: Waived, columns: set[str]) -> pl.DataFrame:
+    def values(self, waived: Waived, columns: set[str]) -> pl.DataFrame:
         """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
-        late = [name for name in sorted(columns) if name in found.late.columns]
-        one = pl.DataFrame({"t": [found.t], "q": [found.q]})
+        late = [name for name in sorted(columns) if name in waived.late.columns]
+        one = pl.DataFrame({"t": [waived.t], "q": [waived.q]})
         facts = self.decisions.world.in_loop(one, self.who.row.get("loop", 1))
-        return looked_up(facts, one, columns - set(late)).hstack(found.late.select(late))
+        return looked_up(facts, one, columns - set(late)).hstack(waived.late.select(late))
 
     def told(
         self,

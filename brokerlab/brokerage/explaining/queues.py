@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from brokerlab.brokerage.engine.decide import Waived, peeled
+from brokerlab.brokerage.engine.decide import Waived, without_checks
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, furthest
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.explaining.question import Explanation, Obstacle, Question
@@ -149,11 +149,11 @@ class OnQueue(Question):
         """Return why the task ended before any queue was looked at, remarks, and the rule; null: it did not."""
 
     @abstractmethod
-    def besides(self, found: Waived) -> Iterator[str]:
+    def besides(self, waived: Waived) -> Iterator[str]:
         """Say what else there is to a queue that was skipped."""
 
     @abstractmethod
-    def why(self, found: Waived, row: Row) -> Iterator[str]:
+    def why(self, waived: Waived, row: Row) -> Iterator[str]:
         """Say why a queue is a candidate; ``row`` is its own in the steps."""
 
     def elsewhere(self) -> str:
@@ -219,23 +219,23 @@ class OnQueue(Question):
         rows = asked.looked_at([asked.name])
         if not rows.height:
             return asked.passed_over()
-        found = peeled(asked.decisions, asked.task["t"], asked.here["q"][0])
+        result = without_checks(asked.decisions, asked.task["t"], asked.here["q"][0])
         check, failed = rows["check"][0], rows["failed"][0]
         if check is not None:
-            return asked.skipped(check, asked.obstacles(found, failed), asked.besides(found))
-        return asked.candidate(found)
+            return asked.skipped(check, asked.obstacles(result, failed), asked.besides(result))
+        return asked.candidate(result)
 
-    def candidate(self, found: Waived) -> Explanation:
+    def candidate(self, waived: Waived) -> Explanation:
         """Return the answer about a candidate."""
         again = self.who.again()
         if self.decisions.world.hint:
             head = f"{self.who.text} {self.may} {self.shown}: no check skips it."
             return self.answer("candidate", head, *again)
-        row = found.late.row(0, named=True)
+        row = waived.late.row(0, named=True)
         weighed = self.who.rows(self.decisions.weighed)
         weighed = weighed.filter(pl.col("panda_queue").cast(pl.String) == self.name)
         numbers = weighed.drop(*TASK, "panda_queue", "check").row(0, named=True)
-        return self.answer("candidate", *self.why(found, row), *again, numbers=numbers)
+        return self.answer("candidate", *self.why(waived, row), *again, numbers=numbers)
 
     def goes_to(self, seen: PlaceDecisions) -> str:
         """Say how many queues the task may go to, and which are the best, after its name."""
@@ -246,9 +246,9 @@ class OnQueue(Question):
         n = counted(row["n_candidates"], *self.NOUN)
         return f"may go to {n} of {number(row['n_queues'])}{best}."
 
-    def numbered(self, found: Waived, row: Row) -> str:
+    def numbered(self, waived: Waived, row: Row) -> str:
         """Say where a candidate ranks and what share of the jobs it can expect."""
-        order = found.ranked
+        order = waived.ranked
         total = order["weight"].sum()
         share = row["weight"] / total if total else 1 / order.height
         n = counted(order.height, "candidate")
@@ -257,30 +257,30 @@ class OnQueue(Question):
             "the jobs."
         )
 
-    def first(self, found: Waived, best: Row, row: Row, words: dict[str, str]) -> str:
+    def first(self, waived: Waived, best: Row, row: Row, words: dict[str, str]) -> str:
         """Say which queue is ranked before a candidate that is not the first, and in which factor of the weight it is ahead most."""
         ratio = best["weight"] / row["weight"] if row["weight"] else None
         times = "many" if ratio is None else number(float(f"{ratio:.3g}"))
         return (
-            f"{found.names[best['q']]} ranks first with weight {number(best['weight'])}, {times} times as much"
+            f"{waived.names[best['q']]} ranks first with weight {number(best['weight'])}, {times} times as much"
             f"{against(row, best, words)}."
         )
 
-    def would_be(self, found: Waived) -> str:
+    def would_be(self, waived: Waived) -> str:
         """Say what the queue would be without the checks that skip it."""
         too_many = self.decisions.world.brokerage.last
-        left = [name for name in found.checks if name != too_many]
-        n_ranked = found.late_of_task["place"].count()
-        among = f"{found.place:,} of {number(n_ranked)}" if found.place else ""
+        left = [name for name in waived.checks if name != too_many]
+        n_ranked = waived.late_of_task["place"].count()
+        among = f"{waived.place:,} of {number(n_ranked)}" if waived.place else ""
         if not left:
-            taken = found.ranked.row(-1, named=True)
-            last = f"{found.names[taken['q']]} is the last taken, with {number(taken['weight'])}"
+            taken = waived.ranked.row(-1, named=True)
+            last = f"{waived.names[taken['q']]} is the last taken, with {number(taken['weight'])}"
             return f"It is number {among}; {last}."
         without = "this check" if len(left) == 1 else f"these {len(left)} checks"
-        if found.place is None:
+        if waived.place is None:
             return f"Without {without} it would be a candidate for jumbo jobs."
-        taken_not = ", and not be taken" if too_many in found.checks else ""
-        weight = number(found.late["weight"].item())
+        taken_not = ", and not be taken" if too_many in waived.checks else ""
+        weight = number(waived.late["weight"].item())
         return f"Without {without} it would rank {among}, with weight {weight}{taken_not}."
 
     def _furthest(self) -> Self:
@@ -367,16 +367,16 @@ class OfJobs(OnQueue):
             return f"the task is pre-assigned to {given['site']} (site)."
         return super().elsewhere()
 
-    def besides(self, found: Waived) -> Iterator[str]:
+    def besides(self, waived: Waived) -> Iterator[str]:
         """Say what the queue would be otherwise."""
         if not self.decisions.world.hint:
-            yield self.would_be(found)
+            yield self.would_be(waived)
 
-    def why(self, found: Waived, row: Row) -> Iterator[str]:
+    def why(self, waived: Waived, row: Row) -> Iterator[str]:
         """Say the rank, the factors of the weight, and what ranks better."""
         world = self.decisions.world
         ranks = "it is a queue for jumbo jobs, which rank outside the best ten."
-        ranks = ranks if row["jumbo"] else self.numbered(found, row)
+        ranks = ranks if row["jumbo"] else self.numbered(waived, row)
         yield f"{self.who.text} {self.may} {self.shown}: {ranks}"
         if row["bootstrap"]:
             yield (
@@ -384,12 +384,12 @@ class OfJobs(OnQueue):
                 "that it starts up."
             )
         else:
-            ends = self.values(found, {*LINK}).row(0, named=True)
+            ends = self.values(waived, {*LINK}).row(0, named=True)
             link = link_of(world, self.who.snapshot, ends)
             yield self.made_of()
             yield from factors(row, link, world.rules)
         yield from self._cap(row)
-        yield from self._better(found, row)
+        yield from self._better(waived, row)
 
     def _cap(self, row: Row) -> list[str]:
         """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
@@ -404,12 +404,12 @@ class OfJobs(OnQueue):
             jobs, queued, cap = "jobs of the task's resource types", row["queued_rt"], row["cap_rt"]
         return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
 
-    def _better(self, found: Waived, row: Row) -> list[str]:
+    def _better(self, waived: Waived, row: Row) -> list[str]:
         if row["rank"] == 1:
             return ["No queue ranks better."]
         if row["jumbo"]:
             return []
-        best = found.ranked.row(0, named=True)
+        best = waived.ranked.row(0, named=True)
         if best["bootstrap"]:
-            return [f"{found.names[best['q']]} ranks first, because it has no job at all."]
-        return [self.first(found, best, row, FACTORS)]
+            return [f"{waived.names[best['q']]} ranks first, because it has no job at all."]
+        return [self.first(waived, best, row, FACTORS)]

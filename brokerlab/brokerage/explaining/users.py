@@ -46,10 +46,10 @@ def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
     Source: analysis-jobs.md 7.
     """
     made_of = {"original": _original(row, rules), "new": _new(row, rules, user)}
-    told = {
+    values = {
         name: (number(row[column]), made_of[name]) for name, column in _basic_weights(rules).items()
     }
-    (used, (value, why)), (unused, (other, other_why)) = told.items()
+    (used, (value, why)), (unused, (other, other_why)) = values.items()
     return [
         f"The weight is the {used} basic weight times the data factor:",
         f"  {used} basic weight {value}: {why}",
@@ -215,39 +215,39 @@ class OfUsers(OnQueue):
             return self._clock()
         return [*self._loops(), *self._marks()]
 
-    def besides(self, found: Waived) -> Iterator[str]:
+    def besides(self, waived: Waived) -> Iterator[str]:
         """Say which loop decided, what the queue would be otherwise, and what the stabilizer lets wait."""
         yield from self._loops()
-        if found.place is not None:
-            yield self.would_be(found)
-        if "user_queue" in found.checks:
-            row, rules = found.late.row(0, named=True), self.decisions.world.rules
+        if waived.place is not None:
+            yield self.would_be(waived)
+        if "user_queue" in waived.checks:
+            row, rules = waived.late.row(0, named=True), self.decisions.world.rules
             yield from stabilizer(row, self.task["t_user"], rules)
 
-    def why(self, found: Waived, row: Row) -> Iterator[str]:
+    def why(self, waived: Waived, row: Row) -> Iterator[str]:
         """Say the rank, the factors of the weight, what ranks better, and what the stabilizer lets wait."""
         world, user = self.decisions.world, self.task["t_user"]
-        yield f"{self.who.text} {self.may} {self.shown}: {self.numbered(found, row)}"
+        yield f"{self.who.text} {self.may} {self.shown}: {self.numbered(waived, row)}"
         own = world.brokerage.own_weight is not None
         head, *lines = factors(row, world.rules, user)
         yield f"{self.made_of()}:" if own else head
         yield from lines
-        yield other_rank(found.ranked, row, world.rules)
-        yield self._better(found, row)
+        yield other_rank(waived.ranked, row, world.rules)
+        yield self._better(waived, row)
         yield from stabilizer(row, user, world.rules)
         yield from self._loops()
 
-    def _better(self, found: Waived, row: Row) -> str:
+    def _better(self, waived: Waived, row: Row) -> str:
         if row["rank"] == 1:
             return "No queue ranks better."
-        best, rules = found.ranked.row(0, named=True), self.decisions.world.rules
-        name = found.names[best["q"]]
+        best, rules = waived.ranked.row(0, named=True), self.decisions.world.rules
+        name = waived.names[best["q"]]
         if rules.used_sites_first and best["x_used"] and not row["x_used"]:
             return f"{name} ranks first, because the task has been there already."
         if best["weight"] == row["weight"]:
             return f"{name} has the same weight and ranks first by its name."
         words = {"basic": f"{rules.basic_weight} basic weight", "data_factor": "data factor"}
-        return self.first(found, best, row, words)
+        return self.first(waived, best, row, words)
 
     def _clock(self) -> list[str]:
         return [STOPPED_CLOCK] if self.who.row["outcome"] == WAITING else []

@@ -71,7 +71,7 @@ def atoms(
     """
     from brokerlab.brokerage.inputs.atom_kernel import walk
 
-    asked = numbered_tasks(tasks, _TASKS)
+    asked = number_tasks(tasks, _TASKS)
     parts = _parts(asked, datasets)
     rows = _rows(asked, parts, files)
     counts = np.zeros((asked.height, 3), dtype=np.int64)
@@ -86,7 +86,7 @@ def atoms(
     )
 
 
-def numbered_tasks(tasks: pl.DataFrame, columns: Schema) -> pl.DataFrame:
+def number_tasks(tasks: pl.DataFrame, columns: Schema) -> pl.DataFrame:
     """Return the tasks, sorted, with their number ``task``; of one that stands twice the first row counts."""
     once = read("tasks", tasks, TASK, columns).unique(
         "jeditaskid", keep="first", maintain_order=True

@@ -160,13 +160,13 @@ def completeness(
     given, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
     copies = valid_for(asked, given, ["datasetname", *snapshot], ["jeditaskid"], in_order=False)
     copies = _readable(copies, storage_endpoints, rules or ProductionRules())
-    found = _complete(copies)
-    per_dataset = _per_dataset(asked, found)
+    result = _complete(copies)
+    per_dataset = _per_dataset(asked, result)
     locations = _complete_everywhere(per_dataset)
     return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
 
 
-def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _per_dataset(asked: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     readable = pl.col("lan") | pl.col("wan")
     disk = ~pl.col("is_tape")
     flags = {
@@ -177,7 +177,7 @@ def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
         "remote_source": pl.col("complete") & pl.col("wan"),
     }
     places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
-    facts = found.group_by(*KEY, "datasetname").agg(
+    facts = rows.group_by(*KEY, "datasetname").agg(
         **{name: flag.any() for name, flag in flags.items()}, locations=places
     )
     return (
@@ -215,7 +215,7 @@ def _outcomes(
     checked = per_dataset.filter(~yes("inputprestaging"))
     missing = ~(pl.col("complete_disk") | pl.col("complete_tape"))
     somewhere = pl.col("locations").list.len() > 0
-    said = pl.format(
+    sentence = pl.format(
         "{}: {}",
         "datasetname",
         pl.when(somewhere)
@@ -228,7 +228,7 @@ def _outcomes(
     )
     verdicts = checked.group_by(KEY, maintain_order=True).agg(
         incomplete=missing.any(),
-        detail=said.filter(missing).str.join("; "),
+        detail=sentence.filter(missing).str.join("; "),
         remote_source_available=pl.col("remote_source").filter(~missing).all(),
     )
     complete = locations.select(KEY).unique().with_columns(any_complete=pl.lit(value=True))

@@ -120,13 +120,13 @@ def packed(frame: pl.DataFrame) -> IntArray:
         >>> packed(pl.DataFrame({"a": [2, 1, 2], "b": ["y", None, "x"]})).tolist()
         [8, 3, 7]
     """
-    found, size = np.zeros(frame.height, dtype=np.int64), 1
+    result, size = np.zeros(frame.height, dtype=np.int64), 1
     for column in frame.iter_columns():
         places, number = _places(column)
         if size * number >= MOST:
-            found, size = _places(pl.Series(found))
-        found, size = found * number + places, size * number
-    return found
+            result, size = _places(pl.Series(result))
+        result, size = result * number + places, size * number
+    return result
 
 
 def starts(numbers: IntArray) -> IntArray:
@@ -201,15 +201,15 @@ def first_valid_for(
     Of several rows that are valid the first is taken, one for the own key before one for all.
     """
     left = left.with_row_index(_ROW)
-    found = valid_for(left, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
-    alone = left.join(found, on=_ROW, how="anti")
-    return pl.concat([found, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
+    result = valid_for(left, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
+    alone = left.join(result, on=_ROW, how="anti")
+    return pl.concat([result, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
 
 
 def for_tasks(frame: Frame, tasks: Frame) -> Frame:
     """Return the rows of a table for each task, ``jeditaskid``; rows that are valid for every task come last."""
-    found = valid_for(tasks.select("jeditaskid"), frame, keys=["jeditaskid"])
-    return found.select(frame.collect_schema().names())
+    result = valid_for(tasks.select("jeditaskid"), frame, keys=["jeditaskid"])
+    return result.select(frame.collect_schema().names())
 
 
 ROW_KEYS = {
@@ -226,15 +226,15 @@ ROW_KEYS = {
 
 def one_row_per_key(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Return the tables with the last row of each key (:data:`ROW_KEYS`), and warn of the others."""
-    found, told = dict(tables), []
+    result, notes = dict(tables), []
     for name in ROW_KEYS.keys() & tables.keys():
         keys = [key for key in ROW_KEYS[name] if key in tables[name].columns]
-        found[name] = tables[name].unique(keys, keep="last", maintain_order=True)
-        lost = tables[name].height - found[name].height
+        result[name] = tables[name].unique(keys, keep="last", maintain_order=True)
+        lost = tables[name].height - result[name].height
         if lost:
-            told.append(f"{name}: {lost} rows repeat {', '.join(keys)}, the last one holds")
-    warn("input tables", sorted(told))
-    return found
+            notes.append(f"{name}: {lost} rows repeat {', '.join(keys)}, the last one holds")
+    warn("input tables", sorted(notes))
+    return result
 
 
 def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame, table: str = "") -> pl.DataFrame:
@@ -245,10 +245,10 @@ def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame, table: str = "") -> p
     some = frame["snapshot"].null_count()
     if not some:
         return frame
-    found = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
+    result = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
     if table in ROW_KEYS and some < frame.height:
-        found = found.unique(ROW_KEYS[table], keep="first", maintain_order=True)
-    return found.select(
+        result = result.unique(ROW_KEYS[table], keep="first", maintain_order=True)
+    return result.select(
         frame.columns
     ).rechunk()  # Polars 2.1 panics at texts made from empty chunks
 

@@ -216,8 +216,8 @@ def endpoint_states(
     space = first.select(
         *key, s_space=space_usable() if usable else pl.col("space_free").fill_null(0.0)
     )
-    found = states.join(space, on=key, how="left").select(*key, "s_space", *flags)
-    return in_order(found, *key)
+    result = states.join(space, on=key, how="left").select(*key, "s_space", *flags)
+    return in_order(result, *key)
 
 
 def complete_here(
@@ -278,7 +278,7 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
     sums = entries.group_by(by_share).agg(every_type=pl.col("numslots").sum())
     of_type = entries.drop_nulls("resourcetype").rename({"numslots": "this_type"})
     of_any = entries.filter(pl.col("resourcetype").is_null()).drop("resourcetype")
-    found = (
+    result = (
         share.with_columns(resourcetype="resource_type")
         .join(sums, on=by_share, how="left", nulls_equal=True)
         .join(of_type, on=by_type, how="left", nulls_equal=True)
@@ -290,4 +290,4 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
         .otherwise(pl.coalesce("this_type", "any_type"))
     )
     key = ["snapshot", "panda_queue", "tag", "resource_type"]
-    return in_order(found.select(*key, numslots=number), *key)
+    return in_order(result.select(*key, numslots=number), *key)

@@ -575,17 +575,17 @@ def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             ~col("t_remote_source") & ~(exempt_in | exempt_out) & further,
         ),
     )  # fmt: skip
-    found: list[Rule] = []
+    result: list[Rule] = []
     before = pl.lit(value=False)
     for row, name, says, bad in steps:
-        found.append(
+        result.append(
             check(
                 row, name, says, bad & ~before,
                 kind="temporary", numbers={"limit": limit},
             )
         )  # fmt: skip
         before = before | bad
-    return tuple(found)
+    return tuple(result)
 
 
 def transferring_check(rules: ProductionRules) -> Rule:

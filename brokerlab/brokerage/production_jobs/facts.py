@@ -58,7 +58,7 @@ def task_facts(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
     )
     frame = frame.with_columns(**_kind(rules))
-    frame = frame.with_columns(**_counted_by(resource_queues, rules))
+    frame = frame.with_columns(**_count_by(resource_queues, rules))
     return frame.select(
         "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
         **_disk(rules), **_time(), **_t1(rules),
@@ -84,7 +84,7 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
     }
 
 
-def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[str, pl.Expr]:
+def _count_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[str, pl.Expr]:
     """Which jobs are counted: all, or those of the task's share or resource work queue (switch ``counted_jobs``)."""
     own = pl.col("workqueue_id").is_in(resource_queues["workqueue_id"].implode())
     names = dict(resource_queues.select("workqueue_id", "queue_name").iter_rows())
@@ -327,8 +327,8 @@ def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
 
     def of_network(part: str) -> pl.Expr:
         known = {text: getattr(each, part) for text, each in parsed.items()}
-        said = pl.col("wnconnectivity").replace_strict(known, default=None, return_dtype=pl.String)
-        return said.fill_null("")
+        value = pl.col("wnconnectivity").replace_strict(known, default=None, return_dtype=pl.String)
+        return value.fill_null("")
 
     flags = read_catchalls(queues.select("catchall", "params"))
     columns = queues.select("snapshot", "panda_queue", "catchall", "params", "wnconnectivity")
@@ -390,7 +390,7 @@ def listed(
         pl.concat([named.select("t", "single"), bound.select("t", single=False)]).select(
             "t", pl.lit(None, pl.Int64).alias("q"), "single"
         ),
-        _resolved(named.explode("name"), queues, rules),
+        _resolve(named.explode("name"), queues, rules),
         _of_merging(bound, queues, tables, rules),
     ]
     return pl.concat(parts).unique().sort("t", "q")
@@ -418,7 +418,7 @@ def _loose(rules: ProductionRules) -> pl.Expr:
     return (untouched & later & frozen).fill_null(value=False)
 
 
-def _resolved(names: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+def _resolve(names: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     """Return ``t, q, single`` of queues by name; pseudo-queues take the place of a unified one, or join it."""
     columns = ["q", "q_version", "panda_queue", "parent", "is_unified"]
     by_name = names.join(
@@ -472,7 +472,7 @@ def _of_merging(
     )  # fmt: skip
     if not rules.parent_stays_in_list:
         names = bound.select("t", "t_version", name="preassigned_site", single=False)
-        homes, others = _resolved(names, queues, rules), others.filter(~pl.col("parent_row"))
+        homes, others = _resolve(names, queues, rules), others.filter(~pl.col("parent_row"))
     both = pl.concat([homes.select("t", "q"), others.select("t", "q")])
     return both.with_columns(single=pl.lit(value=False))
 
@@ -494,8 +494,8 @@ def with_sites(
     queues = queues.join(listed, on="panda_queue", how="left", maintain_order="left")
     queues = queues.with_columns(pandasite=pl.coalesce("pandasite", "site")).drop("site")
     if rules.bare_mode_of == "any":  # as deployed it is in the table, of the queue loaded first
-        said = bare_modes(queues.drop("snapshot"), rules=rules).select("nucleus", said="bare_mode")
-        nuclei = nuclei.join(said, on="nucleus", how="left", maintain_order="left")
+        modes = bare_modes(queues.drop("snapshot"), rules=rules).select("nucleus", said="bare_mode")
+        nuclei = nuclei.join(modes, on="nucleus", how="left", maintain_order="left")
         nuclei = nuclei.with_columns(bare_mode=pl.coalesce("bare_mode", "said")).drop("said")
     return tables | {"queues": queues, "nuclei": nuclei}
 
@@ -595,7 +595,7 @@ def facts(known: Known) -> Known:
     if hint:
         lists = lists.clear()  # the queues asked about are all queues
     tasks, queues = _with_sites(_with_lists(tasks, lists), queues, given)
-    found = replace(
+    result = replace(
         known,
         given=given,
         tables={name: frame.lazy() for name, frame in state.items()},
@@ -603,7 +603,7 @@ def facts(known: Known) -> Known:
         places=queues.lazy(),
         lists=lists.select("t", "q"),
     )
-    return found.with_made(
+    return result.with_made(
         input=input_files(raw, state["datasets"], state["files"]),
         links=known_links(tasks, state, rules=rules),
         lost=unwritable(state, rules=rules),

@@ -118,9 +118,9 @@ def _slots(task: tuple[str, ...], known: Known) -> pl.LazyFrame:
     asked = known.kinds(*task).rename(names)
     on = [name for name in names.values() if name != "snapshot" or given[name].is_not_null().any()]
     places = given.select("panda_queue").unique()
-    found = slot_counts(given, asked.select(on).unique().join(places, how="cross"))
-    found = found.drop_nulls("numslots").select(*on, "panda_queue", "numslots")
-    rows = asked.join(found, on=on, nulls_equal=True)
+    result = slot_counts(given, asked.select(on).unique().join(places, how="cross"))
+    result = result.drop_nulls("numslots").select(*on, "panda_queue", "numslots")
+    rows = asked.join(result, on=on, nulls_equal=True)
     rows = rows.rename({new: old for old, new in names.items()})
     return rows.lazy().with_columns(
         parent="panda_queue", x_numslots="numslots", x_has_slots=pl.lit(value=True)
@@ -133,8 +133,8 @@ def totals() -> Lookup:
 
 
 def _totals(known: Known) -> pl.LazyFrame:
-    found = input_totals(known.kinds("jeditaskid"), known.made["input"])
-    return found.lazy().rename({"total": "t_total", "nfiles": "t_nfiles"})
+    result = input_totals(known.kinds("jeditaskid"), known.made["input"])
+    return result.lazy().rename({"total": "t_total", "nfiles": "t_nfiles"})
 
 
 def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
@@ -193,13 +193,13 @@ def _near_any(known: Known) -> pl.LazyFrame:
 
 def _storage(known: Known) -> pl.LazyFrame:
     """Return what is true of the storage of a parent at an instant."""
-    found = endpoint_states(
+    result = endpoint_states(
         known.table("queue_endpoints"), known.table("storage_endpoints"), rules=known.rules
     )
-    if "snapshot" not in found.columns:
+    if "snapshot" not in result.columns:
         instants = known.kinds("snapshot")
-        found = found.join(instants, how="cross")
-    return found.lazy().rename({"panda_queue": "parent"})
+        result = result.join(instants, how="cross")
+    return result.lazy().rename({"panda_queue": "parent"})
 
 
 def _policies(known: Known) -> pl.LazyFrame:
@@ -207,16 +207,16 @@ def _policies(known: Known) -> pl.LazyFrame:
     kinds = known.kinds(**names)
     policies = run(known.places.select("q_fairsharepolicy").unique(maintain_order=True))
     decided = decide_pairs(policies["q_fairsharepolicy"].to_list(), kinds, rules=known.matching)
-    found = decided.filter("zero_share").rename({"policy": "q_fairsharepolicy", **names})
-    return found.lazy().rename({"zero_share": "x_zero_share"})
+    result = decided.filter("zero_share").rename({"policy": "q_fairsharepolicy", **names})
+    return result.lazy().rename({"zero_share": "x_zero_share"})
 
 
 def _software(known: Known) -> pl.LazyFrame:
     """Return what (request, parent) pairs are refused, and the preference of the others."""
     levels = known.table("worker_node_cpu_level")
-    found = refused_pairs(known, SOFTWARE, worker_node_cpu_level=levels)
+    result = refused_pairs(known, SOFTWARE, worker_node_cpu_level=levels)
     weight = pl.col("preference_weight").fill_null(1.0)
-    return found.with_columns(x_platform="platform", x_preference=weight).lazy()
+    return result.with_columns(x_platform="platform", x_preference=weight).lazy()
 
 
 def refused_pairs(known: Known, columns: tuple[str, ...], **more: Any) -> pl.DataFrame:
@@ -243,9 +243,9 @@ def refused_pairs(known: Known, columns: tuple[str, ...], **more: Any) -> pl.Dat
 
 def at_offers(queues: pl.DataFrame, decide: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
     """Decide for distinct ``panda_queue, releases`` of parents: one round, unless they change from instant to instant."""
-    found = queues.select(panda_queue="parent", releases="p_releases").unique(maintain_order=True)
-    rounds = found.with_columns(nth=pl.int_range(pl.len()).over("panda_queue"))
-    parts = rounds.partition_by("nth", maintain_order=True, include_key=False) or [found]
+    result = queues.select(panda_queue="parent", releases="p_releases").unique(maintain_order=True)
+    rounds = result.with_columns(nth=pl.int_range(pl.len()).over("panda_queue"))
+    parts = rounds.partition_by("nth", maintain_order=True, include_key=False) or [result]
     return pl.concat(decide(some).join(some, on="panda_queue") for some in parts)
 
 
@@ -261,8 +261,8 @@ COMPLETE = Made(name="complete", of=_find_complete, keys=COMPLETENESS_KEYS)
 
 
 def _whole(known: Known) -> pl.LazyFrame:
-    found: pl.DataFrame = known.made["complete"].tasks
-    return found.lazy().select(
+    result: pl.DataFrame = known.made["complete"].tasks
+    return result.lazy().select(
         *KEY, t_remote_source="remote_source_available", t_no_complete=~pl.col("any_complete")
     )
 
@@ -394,7 +394,7 @@ def _locks(known: Known) -> pl.LazyFrame:
 
 def _all_jobs(known: Known) -> pl.LazyFrame:
     stats = known.tables["job_stats"].rename({"computingsite": "parent"})
-    return _counted(known, wide(stats, KEYS, COUNTED).with_columns(tag=pl.lit(EVERY_JOB)))
+    return _count(known, wide(stats, KEYS, COUNTED).with_columns(tag=pl.lit(EVERY_JOB)))
 
 
 def _jobs_by_tag(known: Known) -> pl.LazyFrame:
@@ -415,10 +415,10 @@ def _jobs_by_tag(known: Known) -> pl.LazyFrame:
         )
         tag = pl.concat_str(pl.lit(prefix), "key")
         parts.append(wide(rows, [*KEYS, "key"], COUNTED).select(*KEYS, *COUNTED, tag=tag))
-    return _counted(known, pl.concat(parts))
+    return _count(known, pl.concat(parts))
 
 
-def _counted(known: Known, jobs: pl.LazyFrame) -> pl.LazyFrame:
+def _count(known: Known, jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Return the jobs that a task is counted with (switch ``counted_jobs``).
 
     Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
@@ -430,15 +430,15 @@ def _counted(known: Known, jobs: pl.LazyFrame) -> pl.LazyFrame:
         kinds.with_columns(tag=tag, q_eshigh=pl.lit(bool(number)))
         for number, tag in enumerate(tags)
     )
-    found = wanted.join(jobs, on=["snapshot", "tag"])
-    return found.rename({status: f"x_{status}" for status in COUNTED})
+    result = wanted.join(jobs, on=["snapshot", "tag"])
+    return result.rename({status: f"x_{status}" for status in COUNTED})
 
 
 def _of_own_type(known: Known) -> pl.LazyFrame:
     names = {"tag": "t_queue_name", "resource_type": "t_resource_type"}
     own = known.tasks.select("snapshot", **names).unique()
     rows = _of_types(known, own, ["snapshot", "resource_type"])
-    return _summed(rows, ["snapshot", *names, "parent"], "x_rt_own").rename(names)
+    return _sum(rows, ["snapshot", *names, "parent"], "x_rt_own").rename(names)
 
 
 def _of_listed_types(known: Known) -> pl.LazyFrame:
@@ -448,8 +448,8 @@ def _of_listed_types(known: Known) -> pl.LazyFrame:
     none = listed.select("t", "parent", known=pl.lit(value=False))
     on = ["snapshot", "parent", "resource_type"]
     several = [*_of_types(known, listed, on, few=True), none]
-    found = _summed(several, ["t", "parent"], "x_rt")
-    return found.with_columns(x_rt_listed=pl.lit(value=True))
+    result = _sum(several, ["t", "parent"], "x_rt")
+    return result.with_columns(x_rt_listed=pl.lit(value=True))
 
 
 def _of_types(
@@ -459,17 +459,17 @@ def _of_types(
     stats = known.tables["job_stats_rt"].rename({"computingsite": "parent"})
     if few:  # most often none
         stats = stats.join(wanted, on=on, how="semi")
-    found = wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)
-    found = found.with_columns(known=pl.lit(value=True)).cache()
-    named = found.drop_nulls("gshare")
-    common = found.filter(pl.col("gshare").is_null()).drop("gshare")
+    result = wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)
+    result = result.with_columns(known=pl.lit(value=True)).cache()
+    named = result.drop_nulls("gshare")
+    common = result.filter(pl.col("gshare").is_null()).drop("gshare")
     return [
         wanted.join(named, left_on=[*on, "tag"], right_on=[*on, "gshare"]),
         wanted.join(common, on=on),
     ]
 
 
-def _summed(parts: Sequence[pl.LazyFrame], keys: list[str], prefix: str) -> pl.LazyFrame:
+def _sum(parts: Sequence[pl.LazyFrame], keys: list[str], prefix: str) -> pl.LazyFrame:
     sums = {
         "known": pl.col("known").any(),
         "running": pl.col("running").sum(),

@@ -84,7 +84,7 @@ def facts(known: Known) -> Known:
     # a task that stands twice is refused
     tables = {"tasks": given.pop("tasks"), **one_row_per_key(given)}
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
-    tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], known.options["seed"])
+    tasks = with_draws(_number_tasks(tables, rules), tables["draws"], known.options["seed"])
     unassigned = tasks.filter(pl.col("assigned").is_null())
     wanted = storage.counted_datasets(unassigned, tables["datasets"], rules)
     listed = storage.listed_replicas(wanted, tables["replicas"], tables["storage_endpoints"], rules)
@@ -94,10 +94,10 @@ def facts(known: Known) -> Known:
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
     queues = nucleus_facts(tasks, tables, rules)
     lists = _with_satellites(tasks, queues, rules)
-    pairs = _paired(tasks, queues, lists, rules)
+    pairs = _pair(tasks, queues, lists, rules)
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     outputs = storage.outputs_asked(tasks, tables["output_datasets"], rules)
-    found = replace(
+    result = replace(
         known,
         given=tables,
         tables={name: frame.lazy() for name, frame in tables.items()},
@@ -105,7 +105,7 @@ def facts(known: Known) -> Known:
         places=queues.lazy(),
         lists=lists,
     )
-    return found.with_made(
+    return result.with_made(
         there=storage.at_nuclei(
             listed,
             endpoints.filter(pl.col("direction") == "input").select(
@@ -136,7 +136,7 @@ def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
     )  # fmt: skip
 
 
-def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
+def _number_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
     """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have."""
     tasks = with_positions(tables["tasks"]).with_columns(
         pl.col("snapshot").fill_null(0), workqueue_name=pl.coalesce("workqueue_name", "gshare")
@@ -171,16 +171,16 @@ def with_parents(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         {"jeditaskid": "parent_tid", "fullchain": "parent_fullchain", "nucleus": "parent_nucleus"}
     )
     parents = parents.unique(["snapshot", "parent_tid"], keep="first", maintain_order=True)
-    found = first_valid_for(
+    result = first_valid_for(
         tasks, parents.with_columns(known=pl.lit(value=True)), ["parent_tid"], ["snapshot"]
     )
     modes = tables["nuclei"].select(
         "snapshot", parent_nucleus="nucleus", parent_bare_mode="bare_mode"
     )
-    found = first_valid_for(found, modes, ["parent_nucleus"], ["snapshot"])
+    result = first_valid_for(result, modes, ["parent_nucleus"], ["snapshot"])
     unknown = full_chain.is_full_chain(pl.col("fullchain")) & own & pl.col("known").is_null()
     columns = ("parent_fullchain", "parent_nucleus", "parent_bare_mode")
-    return found.with_columns(
+    return result.with_columns(
         *(pl.when(own).then(pl.col(name)).alias(name) for name in columns), parent_unknown=unknown
     ).drop("known")
 
@@ -255,7 +255,7 @@ def _with_satellites(
     return every.select("t", "q").sort("t", "q")
 
 
-def _paired(
+def _pair(
     tasks: pl.DataFrame, queues: pl.DataFrame, lists: pl.DataFrame, rules: ProductionRules
 ) -> pl.DataFrame:
     """Return what facts of pairs are looked up by: keys of task and nucleus, and ``site``, whose endpoints count for outputs.

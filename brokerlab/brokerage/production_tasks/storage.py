@@ -63,7 +63,7 @@ def remaining_work(
 
 def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """Join ``rw_all``, all work left [HS06 s], to nuclei at instants; missing is 0."""
-    summed, every = _summed(work)
+    summed, every = _sum(work)
     of_all = summed.filter(every).select("snapshot", "nucleus", rw_all="rw")
     joined = first_valid_for(nuclei, of_all, ["nucleus"], ["snapshot"])
     return joined.with_columns(pl.col("rw_all").fill_null(0.0))
@@ -74,14 +74,14 @@ def work_of_queues(asked: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
     ``t_work, nucleus, rw_prio``.
     """
-    summed, every = _summed(work)
+    summed, every = _sum(work)
     of_queue = summed.filter(~every).rename({"currentpriority_min": "currentpriority"})
     rows = valid_for(asked, of_queue, ["workqueue_name", "currentpriority"], ["snapshot"])
     rows = rows.unique(["t_work", "nucleus"], keep="first", maintain_order=True)
     return rows.select("t_work", "nucleus", rw_prio="rw")
 
 
-def _summed(work: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
+def _sum(work: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
     """Return the work of each key, and which rows are about all of it."""
     summed = work.group_by(_KEY, maintain_order=True).agg(pl.col("rw").sum())
     return summed, pl.col("workqueue_name").is_null() & pl.col("currentpriority_min").is_null()
@@ -255,11 +255,11 @@ def resolve(asked: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
     asked = asked.join(lists, on=["state", "site"], how="left")
     texts = ["pattern", "ddm_endpoint_name", "type"]
     distinct = asked.select(texts).unique().drop_nulls("ddm_endpoint_name")
-    found = [
+    result = [
         match(pattern, list(zip(ends.split(_SEPARATOR), types.split(_SEPARATOR), strict=True)))
         for pattern, ends, types in distinct.iter_rows()
     ]
-    distinct = distinct.with_columns(found=pl.Series(found, dtype=pl.String))
+    distinct = distinct.with_columns(found=pl.Series(result, dtype=pl.String))
     answered = asked.join(distinct, on=texts, how="left")
     return answered.select("state", "site", "pattern", ddm_endpoint_name="found")
 
@@ -352,8 +352,8 @@ def placed(
     asked = rows.select("state", "site", "pattern").unique()
     listed = valid_for(asked.select(snapshot="state").unique(), wanted, keys=["snapshot"])
     listed = first_valid_for(listed, kinds, ["ddm_endpoint_name"], ["snapshot"])
-    found = resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
-    return rows.join(found, on=["state", "site", "pattern"], how="left").drop("state", "site")
+    result = resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
+    return rows.join(result, on=["state", "site", "pattern"], how="left").drop("state", "site")
 
 
 def destinations(

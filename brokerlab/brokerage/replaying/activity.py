@@ -54,9 +54,9 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     )
 
 
-def _last_told(held: pl.DataFrame, changed: str, *told: str) -> pl.DataFrame:
+def _last_told(held: pl.DataFrame, changed: str, *rows: str) -> pl.DataFrame:
     """Keep of rows without ``ts``, several exports, those ``changed`` last; those of one time hold together, as of harvesters without name."""
-    same = [name for name in held.columns if name not in (changed, *told)]
+    same = [name for name in held.columns if name not in (changed, *rows)]
     last = pl.col(changed).eq_missing(pl.col(changed).max().over(same))
     return held.filter(pl.col("ts").is_not_null() | last)
 
@@ -99,13 +99,13 @@ def site_activity_of_jobs(
     starts = clock.moments(ran.select(*by, time=nw.col("started"))).group_by(*by, "moment")
     started = collect(starts.agg(nw.col("time").max()))
     last = as_of(started, "jobs", {"computingsite": TEXT}, clock, entity=by, time="time", each=True)
-    found = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
+    result = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
     for name, end in (("getjob", "started"), ("updatejob", "stopped")):
         spans = ran.select(*by, enter=nw.col("started"), leave=nw.col(end) + window)
         seen = span_changes(spans, clock, by).by_parent(parents).at_instants(by, ["njobs"])
         counted = seen.rename({"njobs": name})
-        found = found.join(counted, on=keys, how="left").with_columns(pl.col(name).fill_null(0))
-    return found.select(names).sort(keys)
+        result = result.join(counted, on=keys, how="left").with_columns(pl.col(name).fill_null(0))
+    return result.select(names).sort(keys)
 
 
 def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
@@ -143,10 +143,10 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
 def first_slots(frame: Any, until: datetime) -> datetime | None:
     """Return when slots were first set for any queue, as :func:`slots` reads them; null: none ``until`` then, or without a time."""
     set_ = (nw.col("numslots") >= 0) & (nw.col("ts") <= until)
-    found: datetime | None = collect(
+    result: datetime | None = collect(
         _timed_slots(frame).filter(set_).select(nw.col("ts").min())
     ).item()
-    return found
+    return result
 
 
 def _timed_slots(frame: Any) -> nw.LazyFrame[Any]:

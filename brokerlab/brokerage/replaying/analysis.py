@@ -53,9 +53,9 @@ class AnalysisMaker(Maker):
         super()._make_tasks()
         self.tables["tasks"] = taskrows.user_rows(self.tables["tasks"])
 
-    def _make_links(self, found: Any) -> None:
+    def _make_links(self, tables: Any) -> None:
         """Make ``queue_endpoints``, with what is known of each endpoint at last."""
-        links = places.scoped_endpoints(found)
+        links = places.scoped_endpoints(tables)
         storage = self.tables.get("storage_endpoints")
         self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
 
@@ -120,10 +120,10 @@ class AnalysisMaker(Maker):
                 jobs, shares, instants, status_log=log
             )
         names = ("tasks", "task_status_log", *ratings.PROGRESS)
-        told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
+        tables = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
         at = ratings.Ticks.of(instants, ratings.USERS_EVERY)
         basis = ratings.users(jobs, rated, instants, status_log=log)
-        basis |= ratings.active_tasks(told, self.pairs, at)
+        basis |= ratings.active_tasks(tables, self.pairs, at)
         self.of_settings = OfSettings(
             self.archive, self.tables, self.instants, basis, self.class_rules
         )

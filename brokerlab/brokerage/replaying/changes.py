@@ -82,9 +82,9 @@ class Changes:
             wanted = only.unique().join(keys, on=shared, nulls_equal=True)
             only = wanted.select("snapshot", "key")
         there = levels.filter(pl.col(measures[0]) != 0)
-        found = spread(there, self.clock, ["key", *measures], only)
-        shown = keys.drop("key")[found["key"]]
-        return pl.DataFrame([found["snapshot"], *shown, *found.select(measures)])
+        result = spread(there, self.clock, ["key", *measures], only)
+        shown = keys.drop("key")[result["key"]]
+        return pl.DataFrame([result["snapshot"], *shown, *result.select(measures)])
 
     def _levels(
         self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None
@@ -146,8 +146,8 @@ def job_changes(
         sides = [pl.when(boundary == name).then(status) for name in ("enter", "leave")]
         parts.append(_with_status(passed, sides, by))
     passed = _passed(states.times(plain), states.BOUNDARIES, [*by, "after", "now"], clock)
-    parts.append(_with_status(passed, [_named(boundary, begins), _named(boundary, ends)], by))
-    return _joined(parts)
+    parts.append(_with_status(passed, [_name(boundary, begins), _name(boundary, ends)], by))
+    return _join(parts)
 
 
 def log_of(status_log: Any, jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any] | None:
@@ -168,7 +168,7 @@ def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> C
     return replace(passed, sides=(Side(begin, 1), Side(end, -1)))
 
 
-def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
+def _name(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
     """Return the status at a boundary; null where there is none."""
     state = boundary.replace_strict(status, default=None, return_dtype=pl.String)
     own = pl.when(state == "after").then("after").when(state == "now").then("now")
@@ -182,7 +182,7 @@ def _with_status(passed: Changes, statuses: Sequence[pl.Expr], by: Sequence[str]
     return replace(passed, sides=(Side(named[0], 1), Side(named[1], -1)))
 
 
-def _joined(parts: Sequence[Changes]) -> Changes:
+def _join(parts: Sequence[Changes]) -> Changes:
     sides: list[Side] = []
     rows: list[pl.DataFrame] = []
     first = 0
@@ -208,11 +208,11 @@ def happened(
     """Add up in the engine how much happens at each moment, ``time``, by columns: ``njobs`` (rows) and the measures."""
     sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in measures]
     moments = clock.moments(rows).group_by(*by, "moment")
-    found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
-    texts = [name for name in by if found.schema[name] == pl.String]
+    result = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
+    texts = [name for name in by if result.schema[name] == pl.String]
     # a number for many texts
-    coded = found.with_columns(
-        pl.col(texts).cast(pl.Categorical), place=clock.place(found["moment"])
+    coded = result.with_columns(
+        pl.col(texts).cast(pl.Categorical), place=clock.place(result["moment"])
     )
     groups = coded.select(by).unique().with_row_index("group")
     numbered = coded.join(groups, on=by, nulls_equal=True)

@@ -18,7 +18,7 @@ import polars as pl
 
 from brokerlab.engines import TIME, Types, collect, microseconds, narrow
 from brokerlab.numerics import IntArray, repeated
-from brokerlab.times import numbered_instants, rounded
+from brokerlab.times import number_instants, rounded
 
 FINEST_CELL_US = 60_000_000
 """Cells of instants that lie on no common grid [us]."""
@@ -50,7 +50,7 @@ class Clock:
     @classmethod
     def of(cls, instants: pl.DataFrame) -> Clock:
         """Read a table of instants."""
-        return cls(*numbered_instants(instants, "instants"))
+        return cls(*number_instants(instants, "instants"))
 
     def __len__(self) -> int:
         return len(self.at_us)

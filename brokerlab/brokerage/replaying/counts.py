@@ -129,14 +129,14 @@ def _notes(jobs: nw.LazyFrame[Any], log: nw.LazyFrame[Any] | None) -> tuple[str,
         without, lost = _sizes(plain, unknown)
     else:
         without = total
-    said = []
+    notes = []
     if without:
-        said.append(
+        notes.append(
             f"{without:,} of {total:,} jobs have no status log and are counted by their times: {UNTOLD}"
         )
     if lost:
-        said.append(f"{lost:,} jobs without time of creation or end are not counted")
-    return tuple(said)
+        notes.append(f"{lost:,} jobs without time of creation or end are not counted")
+    return tuple(notes)
 
 
 def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:

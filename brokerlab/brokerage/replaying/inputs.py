@@ -94,9 +94,9 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     mine = files_read(frame).filter(nw.col("jeditaskid").is_in(chosen))
     names = inputs.select("jeditaskid", "datasetid", "datasetname")
     own = collect(last_attempts(mine)).drop("attemptnr")
-    found = own.join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
+    result = own.join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
     number = pl.format("file {}", "fileid")
-    named = found.with_columns(lfn=pl.coalesce("lfn", number))
+    named = result.with_columns(lfn=pl.coalesce("lfn", number))
     known = named.drop_nulls(["lfn", "datasetname"])
     columns = ["jeditaskid", "datasetname", "lfn", "startevent", "endevent"]
     return known.sort(*columns, "fsize", "nevents", "fileid").unique(
@@ -162,11 +162,11 @@ def file_locations(
     kinds = complete.join(reads, on="ddm_endpoint_name").select(*keys, kind=kind).unique()
     # many files in few places: sorted apart, and joined in order
     distinct = files.select("jeditaskid", "datasetname", "lfn").unique().sort("lfn")
-    found = (
+    result = (
         kinds.select(keys)
         .unique()
         .sort(keys)
         .join(distinct, on=["jeditaskid", "datasetname"], maintain_order="left_right")
         .join(kinds.sort("kind"), on=keys, maintain_order="left_right")
     )
-    return found.select(*keys, "lfn", "kind")
+    return result.select(*keys, "lfn", "kind")

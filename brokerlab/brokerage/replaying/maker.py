@@ -170,10 +170,10 @@ class Maker:
         self.parents = places.parents(queues)
         if types is not None:
             self.tables["resource_types"] = types
-        if (found := self._lazy("ddm_endpoints")) is not None:
-            self.tables["storage_endpoints"] = places.storage_endpoints(found, self.clock)
-        if (found := self._lazy("queue_endpoints")) is not None:
-            self._make_links(found)
+        if (result := self._lazy("ddm_endpoints")) is not None:
+            self.tables["storage_endpoints"] = places.storage_endpoints(result, self.clock)
+        if (result := self._lazy("queue_endpoints")) is not None:
+            self._make_links(result)
         if (tags := self._whole("software_tags")) is not None:
             self.tables["sw_tags"] = tags
         for name in ("worker_node_gpu", "worker_node_cpu_level"):
@@ -183,8 +183,8 @@ class Maker:
             nodes = self.archive.scan("worker_nodes").collect()
             self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
 
-    def _make_links(self, found: Any) -> None:
-        queues, links = self.tables["queues"], places.queue_endpoints(found)
+    def _make_links(self, tables: Any) -> None:
+        queues, links = self.tables["queues"], places.queue_endpoints(tables)
         self.tables["queue_endpoints"] = links
         endpoints = self.tables.get("storage_endpoints")
         if self.archive.has("queue_storage_site"):
@@ -235,23 +235,23 @@ class Maker:
 
     def _make_activity(self) -> None:
         clock = self.clock
-        if (found := self._lazy("site_data")) is not None:
-            self.tables["site_activity"] = activity.site_activity_of_data(found, clock)
+        if (result := self._lazy("site_data")) is not None:
+            self.tables["site_activity"] = activity.site_activity_of_data(result, clock)
         else:
             self.tables["site_activity"] = activity.site_activity_of_jobs(
                 self.archive.jobs, clock, parents=self.parents
             )
-        if (found := self._lazy("worker_stats")) is not None:
+        if (result := self._lazy("worker_stats")) is not None:
             self.tables["worker_stats"] = activity.worker_stats(
-                found, clock, seen_within_s=self.workers_within_s
+                result, clock, seen_within_s=self.workers_within_s
             )
-        if (found := self._lazy("slots")) is not None:
-            self.tables["slots"] = activity.slots(found, clock)
+        if (result := self._lazy("slots")) is not None:
+            self.tables["slots"] = activity.slots(result, clock)
 
     def _make_network(self) -> None:
-        if (found := self._lazy("network_matrix")) is not None:
+        if (result := self._lazy("network_matrix")) is not None:
             self.tables["network_matrix"] = activity.network_matrix(
-                found, self.clock, only=self._wanted_links()
+                result, self.clock, only=self._wanted_links()
             )
 
     def _wanted_links(self) -> pl.DataFrame:

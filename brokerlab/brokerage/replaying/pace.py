@@ -57,9 +57,9 @@ def to_run_rate(
         .select("computingsite", "enter", "leave")
     )
     changes = span_changes(spans, clock, ["computingsite"]).by_parent(parents)
-    found = changes.at_instants(["computingsite"], ["njobs"])
-    rate = found["njobs"].to_numpy() / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S)
-    return found.drop("njobs").with_columns(jobs_per_hour=pl.Series(rate, dtype=pl.Float64))
+    result = changes.at_instants(["computingsite"], ["njobs"])
+    rate = result["njobs"].to_numpy() / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S)
+    return result.drop("njobs").with_columns(jobs_per_hour=pl.Series(rate, dtype=pl.Float64))
 
 
 def failure_counts(

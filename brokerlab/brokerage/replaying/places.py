@@ -66,8 +66,8 @@ def _releases(text: str | None) -> list[str] | None:
         value = json.loads(text)
     except ValueError:
         value = text.split(",")
-    found = value if isinstance(value, list) else [value]
-    return [str(item).strip() for item in found if item is not None]
+    result = value if isinstance(value, list) else [value]
+    return [str(item).strip() for item in result if item is not None]
 
 
 def storage_endpoints(frame: Any, clock: Clock) -> pl.DataFrame:
@@ -118,8 +118,8 @@ def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataF
     """Return the site of each queue's default output endpoint, ``panda_queue``, ``site_name``, sorted."""
     sites = endpoints.select("ddm_endpoint_name", "site_name").drop_nulls().unique("ddm_endpoint_name", keep="first", maintain_order=True)  # fmt: skip
     written = links.filter((pl.col("direction") == "output") & pl.col("is_default"))
-    found = written.join(sites, on="ddm_endpoint_name", maintain_order="left")
-    return found.unique("panda_queue", keep="first", maintain_order=True).select(
+    result = written.join(sites, on="ddm_endpoint_name", maintain_order="left")
+    return result.unique("panda_queue", keep="first", maintain_order=True).select(
         "panda_queue", "site_name"
     )
 

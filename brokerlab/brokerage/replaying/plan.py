@@ -73,8 +73,8 @@ def job_brokerages(
             nw.len().alias("n_jobs"),
         )
     )
-    found = collect(cycles)
-    return found.select(
+    result = collect(cycles)
+    return result.select(
         "jeditaskid",
         at=(pl.col("first").cast(pl.Int64) - _BEFORE_US).cast(pl.Datetime("us")),
         is_merging=pl.col("plain") == 0,
@@ -90,15 +90,15 @@ def task_brokerages(
     table = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "creationdate"))
     if label is not None:
         table = table.filter(nw.col("prodsourcelabel") == label)
-    found = collect(table.select("jeditaskid", at=nw.col("creationdate")))
+    result = collect(table.select("jeditaskid", at=nw.col("creationdate")))
     if status_log is not None:
         log = narrow(status_log, "task_status_log", _LOG, tuple(_LOG))
         first = log.filter(nw.col("status") == "assigning").group_by("jeditaskid")
         begun = collect(first.agg(nw.col("modificationtime").min().alias("begun")))
-        found = found.join(begun, on="jeditaskid", how="left").select(
+        result = result.join(begun, on="jeditaskid", how="left").select(
             "jeditaskid", at=pl.coalesce("begun", "at")
         )
-    return found.drop_nulls("at").sort("jeditaskid")
+    return result.drop_nulls("at").sort("jeditaskid")
 
 
 class Wanted(dy.Schema):
@@ -133,24 +133,24 @@ def planned(
         One row per task and instant: ``jeditaskid, snapshot, at`` (the instant), ``brokerage_time`` (when it was),
         perhaps ``is_merging, use_scout, n_jobs``; and the instants, ``snapshot, at``.
     """
-    found = _brokerages(archive, asked)
-    if "is_merging" in found.columns:
-        found = found.filter(pl.col("is_merging").fill_null(value=False) == asked.merging)
+    result = _brokerages(archive, asked)
+    if "is_merging" in result.columns:
+        result = result.filter(pl.col("is_merging").fill_null(value=False) == asked.merging)
     if asked.at is not None:
         _check_within(archive, pl.Series([asked.at]))
-        found = _all_at(found, asked)
+        result = _all_at(result, asked)
     if asked.start is not None:
-        found = found.filter(pl.col("at") >= asked.start)
+        result = result.filter(pl.col("at") >= asked.start)
     if asked.end is not None:
-        found = found.filter(pl.col("at") < asked.end)
-    if found.is_empty():
+        result = result.filter(pl.col("at") < asked.end)
+    if result.is_empty():
         raise EmptyPeriodError(
             f"no task is brokered in the period; widen it, or name other tasks ({archive.path}, start={asked.start}, "
             f"end={asked.end}, at={asked.at}, label={asked.label}, merging={asked.merging})"
         )
     grid = None if asked.at is not None else every
-    numbered = instants(found, every=grid)
-    timed = found.rename({"at": "brokerage_time"}).with_columns(
+    numbered = instants(result, every=grid)
+    timed = result.rename({"at": "brokerage_time"}).with_columns(
         at=rounded(pl.col("brokerage_time"), grid)
     )
     placed = timed.join(numbered, on="at").sort("jeditaskid", "brokerage_time")
@@ -170,8 +170,8 @@ def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
     if asked.stage != "tasks":
         return job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label, tasks=ids)
     log = archive.task_status_log if archive.has("task_status_log") else None
-    found = task_brokerages(archive.tasks, log, label=asked.label)
-    return found if ids is None else found.filter(pl.col("jeditaskid").is_in(ids))
+    result = task_brokerages(archive.tasks, log, label=asked.label)
+    return result if ids is None else result.filter(pl.col("jeditaskid").is_in(ids))
 
 
 def _check_within(archive: Archive, times: pl.Series) -> None:
@@ -195,26 +195,26 @@ def _wanted(tasks: Any) -> pl.DataFrame | None:
         return None
     table = hasattr(tasks, "columns") or isinstance(tasks, Mapping)
     given = {"tasks": tasks if table else {"jeditaskid": [*tasks]}}
-    found = prepared(given, {"tasks": Wanted}, exact=True)["tasks"]
-    untimed = found.filter(pl.col("at").is_null())
+    result = prepared(given, {"tasks": Wanted}, exact=True)["tasks"]
+    untimed = result.filter(pl.col("at").is_null())
     kinds = untimed.select(pl.col("is_merging", "use_scout").count()).sum_horizontal().item()
-    if kinds or 0 < untimed.height < found.height:
+    if kinds or 0 < untimed.height < result.height:
         raise ConfigError(
-            f"tasks.at: {untimed.height} of {found.height} null: give the time of each brokerage, or of none and then no "
+            f"tasks.at: {untimed.height} of {result.height} null: give the time of each brokerage, or of none and then no "
             "is_merging and use_scout, which the archive tells"
         )
-    return found
+    return result
 
 
-def _all_at(found: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+def _all_at(rows: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     """Broker every task once, at the instant; its kind of chunk is that of the last brokerage by then."""
     at = pl.lit(asked.at, pl.Datetime("us"))
     if asked.tasks is None:
         if asked.stage == "tasks":
             raise ConfigError("at: say which tasks are to get a nucleus then: tasks=[...]")
         first, last = pl.col("at").min().over("jeditaskid"), pl.col("at").max().over("jeditaskid")
-        found = found.filter((first <= at) & (last >= at))
+        rows = rows.filter((first <= at) & (last >= at))
     # those after the instant come first, so that the last one by then is kept where there is one
-    ordered = found.sort("jeditaskid", pl.col("at") <= at, "at")
+    ordered = rows.sort("jeditaskid", pl.col("at") <= at, "at")
     once = ordered.unique("jeditaskid", keep="last", maintain_order=True)
     return once.with_columns(at=at)

@@ -66,10 +66,10 @@ def site_ratings(
     rules = classification.ClassRules() if rules is None else rules
     if status_log is not None and not covered(jobs, status_log):
         rules = classification.ClassRules(**{**rules.to_dict(), "wait_time": "recorded"})
-    found = classification.site_classes_at(
+    result = classification.site_classes_at(
         jobs, queues, status_log=status_log, at=at.ticks, rules=rules
     )
-    return at.seen(found.classes, "computingsite", "resource_type", "class")
+    return at.seen(result.classes, "computingsite", "resource_type", "class")
 
 
 def users(
@@ -108,8 +108,8 @@ def share_ratings(
     """Hold what runs in each share against its target (contract ``GshareUsage``; classes.md 7)."""
     at = Ticks.of(instants, USERS_EVERY)
     stats = classification.share_job_stats(jobs, status_log=status_log, at=at.ticks)
-    found = classification.share_usage(shares, stats).usage
-    return at.seen(found, "gshare", "usage_perc", "eqiv_usage_perc")
+    result = classification.share_usage(shares, stats).usage
+    return at.seen(result, "gshare", "usage_perc", "eqiv_usage_perc")
 
 
 def task_ratings(
@@ -120,10 +120,10 @@ def task_ratings(
 
     A task that was not active at its evaluation, e.g. before it began, has no row.
     """
-    found = classification.task_classes(
+    result = classification.task_classes(
         basis["states"], basis.get("progress"), usage, at=at.ticks, config=config, rules=rules
     ).classes
-    seen = at.seen(found, "jeditaskid", "class")
+    seen = at.seen(result, "jeditaskid", "class")
     theirs = seen.join(pairs, on=["jeditaskid", "snapshot"], how="semi")
     return theirs.sort("snapshot", "jeditaskid")
 

@@ -106,9 +106,9 @@ def spans(
     An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.status_log.entries`); the last one until
     the job was over, or to this day. An entry without queue has the job's.
     """
-    told = entries(log.with_columns(queue=nw.col("computingsite")), "queue")
+    logged = entries(log.with_columns(queue=nw.col("computingsite")), "queue")
     kept = dict.fromkeys(["pandaid", "computingsite", *keep, *WEIGHTS, "over_at"])
-    joined = jobs.select(*kept).join(told, on="pandaid", how="inner")
+    joined = jobs.select(*kept).join(logged, on="pandaid", how="inner")
     end = nw.coalesce("following", "over_at")
     return joined.with_columns(
         computingsite=nw.coalesce("queue", "computingsite"),

@@ -112,7 +112,7 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
     flags = [(pl.col(name) != 0).alias(name) for name in FLAGS]
     nucleus = pl.lit(None, pl.String) if stage == "tasks" else pl.col("nucleus")
     frozen = pl.when(pl.col("frozentime") <= pl.col("at")).then("frozentime")
-    found = rows.with_columns(
+    result = rows.with_columns(
         *words,
         *flags,
         *submitted,
@@ -124,7 +124,7 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
         chunk_ramcount=pl.lit(0, pl.Int64),
     )
     whole = [pl.col(name).cast(pl.Int64) for name in ("ramcount", "mergeramcount")]
-    return found.with_columns(whole).sort("jeditaskid", "snapshot")
+    return result.with_columns(whole).sort("jeditaskid", "snapshot")
 
 
 def parents(tasks: pl.DataFrame) -> pl.DataFrame:

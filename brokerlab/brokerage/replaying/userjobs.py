@@ -53,11 +53,11 @@ def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
     """
     keys = ["snapshot", "computingsite", "gshare", "produsername"]
     meant = (pl.col("merging") == 0) & ~_STATUS.is_in(NOT_YET)
-    found = changes.at_instants([*keys[1:], "jobstatus"], ["njobs"], meant, only=shares)
-    counted = found.drop_nulls("computingsite").group_by(keys)
-    return counted.agg(
-        nqueue=_summed("njobs", QUEUED), nrunning=_summed("njobs", ("running",))
-    ).sort(keys)
+    result = changes.at_instants([*keys[1:], "jobstatus"], ["njobs"], meant, only=shares)
+    counted = result.drop_nulls("computingsite").group_by(keys)
+    return counted.agg(nqueue=_sum("njobs", QUEUED), nrunning=_sum("njobs", ("running",))).sort(
+        keys
+    )
 
 
 def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
@@ -95,19 +95,19 @@ def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
 
 def _totals(changes: Changes, name: str, units: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
     keys = ["snapshot", name]
-    found = changes.at_instants(
+    result = changes.at_instants(
         [name, "jobstatus"], ["njobs", "ncores"], where, only=units.select(keys)
     )
     waiting = (*QUEUED, HELD)
-    sums = found.group_by(keys).agg(
-        nrunjobs=_summed("njobs", ("running",)),
-        nqueuedjobs=_summed("njobs", waiting),
-        nruncores=_summed("ncores", ("running",)),
-        nqueuedcores=_summed("ncores", waiting),
+    sums = result.group_by(keys).agg(
+        nrunjobs=_sum("njobs", ("running",)),
+        nqueuedjobs=_sum("njobs", waiting),
+        nruncores=_sum("ncores", ("running",)),
+        nqueuedcores=_sum("ncores", waiting),
     )
     joined = units.join(sums, on=keys, how="left")
     return joined.with_columns(pl.col(n).fill_null(0) for n in sums.columns if n not in keys)
 
 
-def _summed(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
+def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum()

@@ -137,8 +137,8 @@ def master_events(datasets: Any) -> pl.DataFrame:
     master = lazy.filter(nw.col("masterid").is_null() & nw.col("type").is_in(INPUTS))
     events = nw.coalesce("nevents", "neventstobeused")
     summed = master.select("jeditaskid", n=events).group_by("jeditaskid")
-    found = collect(summed.agg(nw.col("n").sum().cast(nw.Int64).alias("nevents")))
-    return found.filter(pl.col("nevents") > 0)
+    result = collect(summed.agg(nw.col("n").sum().cast(nw.Int64).alias("nevents")))
+    return result.filter(pl.col("nevents") > 0)
 
 
 def _spans_of_times(tasks: pl.DataFrame) -> pl.DataFrame:

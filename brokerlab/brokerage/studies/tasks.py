@@ -129,7 +129,7 @@ class UserTasks(_Tasks):
     indices: pl.DataFrame
 
 
-def _gathered(
+def _gather(
     decisions: JobDecisions, replay: Replay, ran: pl.DataFrame, queues: pl.Series | None = None
 ) -> dict[str, pl.DataFrame]:
     """Return what is summed up of the decisions on some tasks, by name: rows of brokerages.
@@ -148,7 +148,7 @@ def _gathered(
     }
 
 
-def _summed(
+def _sum(
     frames: Mapping[str, pl.DataFrame], order: Sequence[str], period: Period, **dice: Any
 ) -> dict[str, Any]:
     """Return what is said of every brokerage of queues, see `_Tasks`."""
@@ -178,7 +178,7 @@ class _Part:
     """What is summed up of the production tasks of a chunk.
 
     Attributes:
-        frames: See `_gathered`; and ``spread`` (`weights.weight_spread`), and of `rule_sets.differences`.
+        frames: See `_gather`; and ``spread`` (`weights.weight_spread`), and of `rule_sets.differences`.
         order: See `removal.removal_order`.
         tried: Key to what it changes.
         pairs: Parquet file of the pairs as decided.
@@ -205,7 +205,7 @@ def _decide_chunk(
     decisions = decide(tables, rules=rules, config=replay.config)
     there = decide(tables, rules=other, config=replay.config)
     frames = {
-        **_gathered(decisions, replay, ran, queues),
+        **_gather(decisions, replay, ran, queues),
         **rule_sets.differences(decisions, there),
         "spread": weights.weight_spread(decisions, replay.tasks),
     }
@@ -250,7 +250,7 @@ def study_production_tasks(
     frames = {name: pl.concat(part.frames[name] for part in parts) for name in parts[0].frames}
     frames["decided"] = frames["decided"].sort(TASK)
     order, counts = parts[0].order, frames["counts"]
-    summed = _summed(frames, order, period, **dice)
+    summed = _sum(frames, order, period, **dice)
 
     def removed_by(name: str, rows: pl.DataFrame) -> pl.DataFrame:
         return removal.removal_shares(rows, order, by=[name], **dice)
@@ -290,7 +290,7 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
     tables = replay.tables_of(ANALYSIS.tables)
     decisions = ANALYSIS.decide(tables, rules=period.rules, config=replay.config)
     order = removal.removal_order(decisions)
-    summed = _summed(_gathered(decisions, replay, period.ran), order, period, **dice)
+    summed = _sum(_gather(decisions, replay, period.ran), order, period, **dice)
     rows = users.outcomes(decisions)
     state = users.stabilizer_state(decisions, rows)
     jobs = users.jobs_with_users(period.ran, tasks, rows)

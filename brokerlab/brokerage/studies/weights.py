@@ -137,7 +137,7 @@ def compare_basic_weights(
         for w, frame in sides.items()
     )
     by_brokerage = _by_brokerage(expected, rows, comparison.every.select(*TASK, "shift"))
-    waits_of = _compared_waits(expected)
+    waits_of = _compare_waits(expected)
     users = _by_user(waits_of)
     waits = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
     every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
@@ -319,7 +319,7 @@ def _by_weight(expected: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(weight, expected.filter(weight=weight)) for weight in (ORIGINAL, NEW)]
 
 
-def _compared_waits(expected: pl.DataFrame) -> pl.DataFrame:
+def _compare_waits(expected: pl.DataFrame) -> pl.DataFrame:
     """Return brokerages of which some wait is known under both weights.
 
     ``jeditaskid, snapshot, user``, ``jobs``, ``known_original, known_new`` [jobs at queues whose wait is known],

@@ -300,8 +300,8 @@ def from_metrics(network_matrix: IntoFrame) -> Evidence:
     """
     lazy = nw.from_native(network_matrix).lazy()
     keys = [f"dashb_{name}" for name in LENGTHS_H]
-    found = lazy.filter(nw.col("key").is_in(keys), ~nw.col("ts").is_null())
-    seen = found.group_by("ts").agg(n=nw.len()).collect("polars").to_native()
+    result = lazy.filter(nw.col("key").is_in(keys), ~nw.col("ts").is_null())
+    seen = result.group_by("ts").agg(n=nw.len()).collect("polars").to_native()
     if seen.is_empty():
         raise InsufficientDataError("network_matrix: no link has a throughput")
     seen = seen.with_columns(pl.col("ts").cast(TIME)).sort("n", "ts", descending=[True, False])
@@ -565,7 +565,7 @@ def read_links(
     config, read = Config.empty(), []
     for path in map(Path, paths):
         with ExitStack() as stack:
-            opened = _opened(path, stack)
+            opened = _open(path, stack)
             read.append(opened)
             for name, (table, query, make) in SOURCES.items():
                 if name in evidence or not opened.has(table):
@@ -594,7 +594,7 @@ def read_links(
     )
 
 
-def _opened(path: Path, stack: ExitStack) -> Archive:
+def _open(path: Path, stack: ExitStack) -> Archive:
     """Open an archive; files go through the archive's own readers into a folder that is thrown away."""
     if (path / MANIFEST).is_file():
         return open_archive(path)

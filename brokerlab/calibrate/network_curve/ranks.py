@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
+from brokerlab.calibrate.judge import MIN_UNITS, Question, cap_weights
 from brokerlab.numerics import FloatArray
 
 COVERAGE = {50: 0.958, 200: 0.945, 800: 0.942}
@@ -53,7 +53,7 @@ class Ranked:
         if rows.is_empty():
             return cls(rows, predicted, np.ones(0), predicted)
         _, code, sizes = np.unique(rows["unit"], return_inverse=True, return_counts=True)
-        share = (capped_weights(sizes.astype(np.float64)) / sizes)[code]
+        share = (cap_weights(sizes.astype(np.float64)) / sizes)[code]
         ranked = cls(rows, predicted, share, predicted)
         return replace(ranked, ranks=ranked.each(rank_values, ["span"]))
 

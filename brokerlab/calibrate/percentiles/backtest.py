@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Outcomes, capped_weights
+from brokerlab.calibrate.judge import Outcomes, cap_weights
 from brokerlab.calibrate.percentiles.caveats import caveats_of
 from brokerlab.calibrate.percentiles.history import Inputs, JobHistory, with_creation
 from brokerlab.calibrate.percentiles.parameters import (
@@ -123,11 +123,11 @@ class Backtest(Result):
 
         def values(places: Sequence[int]) -> dict[str, FloatArray]:
             some = [settings[each] for each in places]
-            found = self.each(lambda replay: of(replay, some))
-            return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
+            result = self.each(lambda replay: of(replay, some))
+            return {name: np.concatenate([f[name] for f in result])[place] for name in result[0]}
 
         return Outcomes(
-            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
+            units=tasks.select(unit="jeditaskid", time="time", weight=cap_weights(work)),
             settings=settings,
             current=settings.index(current),
             values=values,
@@ -250,11 +250,11 @@ def backtest(
     grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
     slots = total(history.map(partial(_slots, tasks=tasks)))
     prepared = partial(
-        _prepared, tasks=tasks, queues=inputs.queues, slots=slots, parameter=chosen, made=made
+        _prepare, tasks=tasks, queues=inputs.queues, slots=slots, parameter=chosen, made=made
     )
     parts = history.keep(prepared)
-    found = parts.map(lambda part: (part.counts, part.gap, part.sites))
-    counts = counts_added([each[0] for each in found])
+    result = parts.map(lambda part: (part.counts, part.gap, part.sites))
+    counts = counts_added([each[0] for each in result])
     if not counts["n_tasks"]:
         raise InsufficientDataError(nothing_left(chosen, counts, made))
     dates = tasks.select(pl.col("^(jeditaskid|creationdate)$"))
@@ -265,7 +265,7 @@ def backtest(
         weights=loss or LossWeights.default(parameter),
         grid=grid,
         current=now,
-        gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
+        gap=pl.concat([each[1] for each in result]).sort("jeditaskid"),
         counts=counts,
         parts=parts,
         created=with_creation(dates.unique("jeditaskid"), history).select(
@@ -273,7 +273,7 @@ def backtest(
         ),
     )
     further = {
-        **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in found))),
+        **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in result))),
         "n_zero_estimates": sum(
             tried.each(lambda replay: int((replay.estimates([now]) == 0).sum()))
         ),
@@ -338,7 +338,7 @@ def _slots(history: JobHistory, tasks: pl.DataFrame) -> pl.DataFrame:
     return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
 
 
-def _prepared(
+def _prepare(
     history: JobHistory,
     tasks: pl.DataFrame,
     queues: pl.DataFrame,
@@ -387,7 +387,7 @@ def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
     values = {name: pl.col("value").filter(here) for name, here in sides.items()}
     counts = {f"n_{name}": value.len().cast(pl.Int64) for name, value in values.items()}
     ratio = values["scouts"].median() / values["rest"].median()
-    found = (
+    result = (
         jobs.filter(pl.col("value") > 0).group_by("jeditaskid").agg(**counts, ratio_median=ratio)
     )
-    return found.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")
+    return result.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")

@@ -29,10 +29,10 @@ def merge_sentences(sentences: Mapping[str, Sequence[str]]) -> list[str]:
     for name, of_one in sentences.items():
         for sentence in of_one:
             alike.setdefault(NUMBER.sub("#", sentence), {})[name] = sentence
-    return [_merged(each, of_all=len(each) == len(sentences)) for each in alike.values()]
+    return [_merge(each, of_all=len(each) == len(sentences)) for each in alike.values()]
 
 
-def _merged(by_name: Mapping[str, str], *, of_all: bool) -> str:
+def _merge(by_name: Mapping[str, str], *, of_all: bool) -> str:
     sentence = next(iter(by_name.values()))
     same = [name for name, other in by_name.items() if other == sentence]
     if of_all and len(same) == len(by_name):
@@ -40,8 +40,8 @@ def _merged(by_name: Mapping[str, str], *, of_all: bool) -> str:
     first = NUMBER.findall(sentence)
     others = {name: NUMBER.findall(text) for name, text in by_name.items() if name not in same}
     numbers = [
-        f"{name}: {', '.join(n for n, known in zip(found, first, strict=True) if n != known)}"
-        for name, found in others.items()
+        f"{name}: {', '.join(n for n, known in zip(result, first, strict=True) if n != known)}"
+        for name, result in others.items()
     ]
     more = f" ({'; '.join(numbers)})" if numbers else ""
     return f"{', '.join(same)}: {sentence.removesuffix('.')}{more}."
@@ -96,7 +96,7 @@ def caveats_of(tried: Backtest) -> tuple[str, ...]:
             "unknown part of these jobs."
         ): parameter.name == "outdiskcount",
     }
-    return tuple(sentence for sentence, found in applies.items() if found)
+    return tuple(sentence for sentence, result in applies.items() if result)
 
 
 def _missing(n: SimpleNamespace, parameter: Parameter) -> str:

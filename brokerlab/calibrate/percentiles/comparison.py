@@ -119,14 +119,14 @@ def compare(
         raise ConfigError("before and after are not of the same tasks in the same order")
     n, enough = before.height, not judged["diff_lo"].null_count()
     lines = quantities_of(parameter)
-    found = {row["quantity"]: row for row in judged.iter_rows(named=True)}
-    for row in found.values():  # the relative change has no interval of its own
+    result = {row["quantity"]: row for row in judged.iter_rows(named=True)}
+    for row in result.values():  # the relative change has no interval of its own
         row["diff_pct"] = 100 * row["diff"] / row["before"] if row["before"] else None
     pooled = [line for line in lines if line.name not in JUDGED]
-    found |= _amounts(pooled, [before, after], question, enough=enough)
+    result |= _amounts(pooled, [before, after], question, enough=enough)
     about = ("name", "label", "unit")
     rows = [
-        [getattr(line, key) for key in about] + [found[line.name].get(end) for end in FLOATS]
+        [getattr(line, key) for key in about] + [result[line.name].get(end) for end in FLOATS]
         for line in lines
     ]
     schema = dict.fromkeys(("quantity", "label", "unit"), pl.String)
@@ -145,7 +145,7 @@ def compare(
     )
 
 
-def judged_values(side: pl.DataFrame) -> dict[str, FloatArray]:
+def judge_values(side: pl.DataFrame) -> dict[str, FloatArray]:
     """Return each task's kill rate and loss, what the judge goes by."""
     rows = side.select(
         exceed_rate=pl.col("n_exceed") / pl.col("n_scored"),
@@ -221,21 +221,21 @@ def _four(line: Quantity) -> dict[str, Formula]:
 
 def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl.DataFrame:
     """Compare inside each level what is judged; intervals from `MIN_UNITS` tasks on."""
-    now, then = (judged_values(side) for side in (before, after))
+    now, then = (judge_values(side) for side in (before, after))
     weights = before["weight"].cast(pl.Float64).to_numpy()
     rows = []
     for stratum, level, places in levels_of(before).iter_rows():
         n_scored = int(before["n_scored"].gather(places).sum())
         row: dict[str, Any] = {"stratum": stratum, "level": level, "n_tasks": len(places), "n_scored": n_scored}  # fmt: skip
         for name in JUDGED:
-            found = question.paired(
+            result = question.paired(
                 now[name][places],
                 then[name][places],
                 weights[places],
                 share=name == "exceed_rate",
                 enough=len(places) >= MIN_UNITS,
             )
-            row |= {f"{name}_{end}": value for end, value in found.items()}
+            row |= {f"{name}_{end}": value for end, value in result.items()}
         row["verdict"] = side_of(row["loss_diff_lo"], row["loss_diff_hi"], "gains", "loses")
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)

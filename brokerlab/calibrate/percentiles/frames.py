@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, capped_weights
+from brokerlab.calibrate.judge import MIN_UNITS, cap_weights
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.calibrate.percentiles.parameters import Setting
@@ -157,7 +157,7 @@ def coverage(study: Study) -> pl.DataFrame:
     rows = []
     for name, setting in settings.items():
         tasks = at_setting(study.by_task, setting).filter(pl.col("work_coreh") > 0)
-        weights = capped_weights(tasks["work_coreh"].to_numpy())
+        weights = cap_weights(tasks["work_coreh"].to_numpy())
         kept = 1 - tasks["exceed_rate"].to_numpy()
         levels = levels_of(tasks, ["n_scouts"]).with_columns(n_tasks=pl.col("place").list.len())
         large = levels.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)

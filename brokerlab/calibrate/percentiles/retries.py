@@ -144,10 +144,10 @@ def observed_retries(history: History, tasks: pl.DataFrame) -> tuple[int, pl.Dat
         retries = jobs.drop_nulls("parentid").select(pandaid="parentid", retry_mb="minramcount")
         single = retries.unique("pandaid", keep="none")
         asked = killed.select("jeditaskid", "pandaid", failed_mb="minramcount")
-        found = asked.join(single, on="pandaid").filter(
+        result = asked.join(single, on="pandaid").filter(
             pl.col("failed_mb") > 0, pl.col("retry_mb") > 0
         )
-        return killed.height, found.with_columns(factor=pl.col("retry_mb") / pl.col("failed_mb"))
+        return killed.height, result.with_columns(factor=pl.col("retry_mb") / pl.col("failed_mb"))
 
     parts = history.map(of)
     return sum(n for n, _ in parts), pl.concat([each for _, each in parts]).sort("pandaid")
@@ -171,9 +171,9 @@ def _costs(
         ladder = replace(made, retry_factors=(factor, round(factor**2, 9)))
         n_tasks = replay.tasks.height
         ledger = Ledger(replay.jobs, replay.line, replay.parameter, ladder, n_tasks)
-        found = replace(replay, ledger=ledger).of_judge([setting], weights)
-        parts = {name: found[name] - first[name] for name in ("over", "killed_coreh")}
-        return {"loss": found["loss"] - fixed, **parts, "n_lost": found["n_lost"]}
+        result = replace(replay, ledger=ledger).of_judge([setting], weights)
+        parts = {name: result[name] - first[name] for name in ("over", "killed_coreh")}
+        return {"loss": result["loss"] - fixed, **parts, "n_lost": result["n_lost"]}
 
     each = [under(factor) for factor in factors]
     costs = {name: np.concatenate([one[name] for one in each], axis=1) for name in each[0]}

@@ -277,10 +277,10 @@ def _roles(finished: pl.DataFrame, failed: pl.DataFrame, made: Assumptions) -> p
     in_time = (end <= pl.col("trigger_at")).fill_null(pl.col("trigger_at").is_null())
     used = (pl.col("jobstatus") == "finished") & (in_time | (made.scouts_used == "all"))
     role = pl.when(used).then(pl.lit("scout")).otherwise(pl.lit("late_scout"))
-    found = scouts.join(trigger, on="jeditaskid", how="left").select(*key, role=role)
+    result = scouts.join(trigger, on="jeditaskid", how="left").select(*key, role=role)
     marked = scouts.group_by("jeditaskid").agg(marked=pl.col("is_scout").any())
     return (
-        jobs.join(found, on=key, how="left")
+        jobs.join(result, on=key, how="left")
         .join(marked, on="jeditaskid", how="left")
         .join(second, on="jeditaskid", how="left")
         .select(

@@ -218,8 +218,8 @@ def scored_tasks(tried: Backtest, judgement: Judgement) -> tuple[pl.DataFrame, p
     def under(place: pl.Expr) -> pl.DataFrame:
         named = scored.with_columns(place).join(settings, on="place", maintain_order="left")
         keys = ["jeditaskid", *Setting._fields]
-        found = named.join(rows, on=keys, nulls_equal=True, maintain_order="left")
-        return found.drop("place")
+        result = named.join(rows, on=keys, nulls_equal=True, maintain_order="left")
+        return result.drop("place")
 
     now = judgement.settings.index(judgement.current)
     return under(pl.lit(now, pl.Int64).alias("place")), under(pl.col("place"))

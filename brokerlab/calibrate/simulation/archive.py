@@ -145,7 +145,7 @@ def of_archive(
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
         lasting = _duration(epoch, "epoch")
-        replay, epochs = _replayed(archive, own, period, lasting, stage, rules)
+        replay, epochs = _replay(archive, own, period, lasting, stage, rules)
         moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
         tasks = replay.tasks["jeditaskid"].unique()
         about = {
@@ -293,7 +293,7 @@ def _period(
     return Period(first - warm_up, first, last, until)
 
 
-def _replayed(
+def _replay(
     archive: Any,
     own: pl.DataFrame,
     period: Period,
@@ -426,7 +426,7 @@ def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
     names = cells["panda_queue"].unique().sort()
     work = cells.select(pl.struct("jeditaskid", "corecount").rank("dense") - 1)
     queue = cells.select(pl.col("panda_queue").rank("dense") - 1)
-    effect = _fitted(
+    effect = _fit(
         cells["mean"].to_numpy(),
         cells["n"].to_numpy().astype(np.float64),
         work.to_series().to_numpy().astype(np.int64),
@@ -435,7 +435,7 @@ def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame({"panda_queue": names, "slowness": np.exp(effect)})
 
 
-def _fitted(mean: FloatArray, n: FloatArray, work: IntArray, queue: IntArray) -> FloatArray:
+def _fit(mean: FloatArray, n: FloatArray, work: IntArray, queue: IntArray) -> FloatArray:
     if not len(mean):
         return np.zeros(0)
     n_work, n_queue = int(work.max()) + 1, int(queue.max()) + 1

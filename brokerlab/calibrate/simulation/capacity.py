@@ -101,7 +101,7 @@ def capacity_of(
     ).sort("panda_queue", "time", maintain_order=True)
     following = pl.col("time").shift(-1).over("panda_queue", order_by="time").fill_null(end)
     lasts = (following - pl.col("time")).dt.total_microseconds()
-    found = (
+    result = (
         steps.with_columns(pl.col("cores").fill_null(0), lasts=lasts)
         .filter(pl.col("lasts") > 0)
         .sort("panda_queue", "ts", "cores")
@@ -116,7 +116,7 @@ def capacity_of(
     )
     seen = pl.when(pl.col("slots") > 0).then("slots")
     held = seen.forward_fill().backward_fill().over("panda_queue", order_by="ts")
-    return found.with_columns(slots=held.fill_null(0))
+    return result.with_columns(slots=held.fill_null(0))
 
 
 def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelta) -> pl.DataFrame:
@@ -234,9 +234,9 @@ def stated_slots(
         held = activity.slots(slots, clock)
         wanted = held.select("snapshot", "panda_queue").unique()
         tag = pl.lit(None, pl.String)
-        found = slot_counts(held, wanted.with_columns(tag=tag, resource_type=tag))
+        result = slot_counts(held, wanted.with_columns(tag=tag, resource_type=tag))
         of_slots = (
-            found.filter(pl.col("numslots") > 0)
+            result.filter(pl.col("numslots") > 0)
             .join(ts, on="snapshot")
             .select("panda_queue", "ts", slots="numslots", source=pl.lit("slots"))
         )
@@ -320,13 +320,15 @@ def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
             frame = frame.with_columns(ts=pl.lit(None, pl.Datetime("us")))
         wrong = []
         for column, kind in _GIVEN.items():
-            told = frame[column]
-            if kind == pl.Datetime("us") and told.dtype == pl.String:
-                cast = told.str.to_datetime(time_unit="us", strict=False)
+            values = frame[column]
+            if kind == pl.Datetime("us") and values.dtype == pl.String:
+                cast = values.str.to_datetime(time_unit="us", strict=False)
             else:
-                cast = told.cast(kind, strict=False)
-            bad = cast.is_null() & told.is_not_null() if column == "ts" else cast.is_null()
-            wrong += [f"{column} {told.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
+                cast = values.cast(kind, strict=False)
+            bad = cast.is_null() & values.is_not_null() if column == "ts" else cast.is_null()
+            wrong += (
+                [f"{column} {values.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
+            )
             frame = frame.with_columns(cast.alias(column))
         few = frame.filter(pl.col("slots") < 0)
         wrong += [f"slots {few['slots'][0]} in {few.height} rows"] if few.height else []

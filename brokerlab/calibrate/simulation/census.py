@@ -48,7 +48,7 @@ def look(
     now: int,
     until: int,
     n: int,
-    found: IntArray,
+    places: IntArray,
     due: IntArray,
 ) -> tuple[int, int, int]:
     """Write down the jobs of a world that are at queues at an instant, and take out of ``live`` who is none of these; times in us.
@@ -83,8 +83,8 @@ def look(
         live[n_live] = place
         n_live += 1
         if state >= 0:
-            found[0, n], found[1, n], found[2, n] = world, job, state
-            found[3, n], found[4, n] = attempt["queue"][job], since
+            places[0, n], places[1, n], places[2, n] = world, job, state
+            places[3, n], places[4, n] = attempt["queue"][job], since
             n += 1
     return n, n_due, n_live
 
@@ -103,14 +103,14 @@ class _Kinds:
         return np.unravel_index(numbers.to_numpy(), self.most)
 
 
-def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
+def counted_of(rows: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by world, queue, status and every column of the groups; combinations may repeat.
 
     ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
     the columns of the groups.
     """
-    diskio, job = pl.col("diskio"), found["job"]
-    kinds = _Kinds((found["world"], found["queue"], arrays.group[job], found["state"]))
+    diskio, job = pl.col("diskio"), rows["job"]
+    kinds = _Kinds((rows["world"], rows["queue"], arrays.group[job], rows["state"]))
     jobs = pl.DataFrame({"kind": kinds.numbers, "diskio": arrays.diskio[job]})
     counted = jobs.group_by("kind").agg(
         njobs=pl.len().cast(pl.Int64), traffic=diskio.clip(0).sum(), measured=(diskio >= 0).sum()
@@ -128,12 +128,12 @@ def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     ).hstack(arrays.groups[pl.Series(group)])
 
 
-def by_share(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
+def by_share(rows: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by queue, share, work queue and status in every world, its ``snapshot``, as fast rebrokerage reads it.
 
     Jobs without share are left out.
     """
-    known = counted_of(found, arrays).drop_nulls("gshare").rename({"world": "snapshot"})
+    known = counted_of(rows, arrays).drop_nulls("gshare").rename({"world": "snapshot"})
     return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
 
 
@@ -146,13 +146,13 @@ def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
 
 
 def tables_of(
-    found: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
+    counted: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """Make the count tables of the brokerage of production from a census; ``task_resource_types`` is of the tasks wanted.
 
     Source: production-jobs.md.
     """
-    base = counted_of(found, arrays)
+    base = counted_of(counted, arrays)
     site, status = "computingsite", "jobstatus"
 
     def summed(rows: pl.DataFrame, *by: str, what: str = "njobs") -> pl.DataFrame:
@@ -175,7 +175,7 @@ def tables_of(
         "transferring_by_nucleus": summed(moving, site, "nucleus"),
         "core_stats": summed(running, site, status, what="ncores"),
         "diskio_usage": disk_traffic(base),
-        "task_resource_types": _types_of_tasks(found, arrays, wanted),
+        "task_resource_types": _types_of_tasks(counted, arrays, wanted),
     }
 
 

@@ -129,8 +129,8 @@ class Steps:
         n_tasks = int(self.task.max()) + 1
         rng = np.random.default_rng([seed, n_tasks, len(self.side)])
         drawn = rng.integers(0, n_tasks, (repeats, n_tasks))
-        found = np.array([self.wasserstein(np.bincount(row, minlength=n_tasks)) for row in drawn])
-        known = found[~np.isnan(found)]
+        result = np.array([self.wasserstein(np.bincount(row, minlength=n_tasks)) for row in drawn])
+        known = result[~np.isnan(result)]
         if not len(known):
             return float("nan"), float("nan")
         low, high = np.percentile(known, [2.5, 97.5])
@@ -345,11 +345,13 @@ def judged(
     off["waiting"] |= ~(pl.col("n_simulated") > 0)
     off["unexplained"] = pl.col("mean_delay_h") > limits.delay_h
     enough = pl.col("n_jobs") >= limits.least_jobs
-    said = [
+    sentences = [
         pl.when(enough & off[name].fill_null(value=False)).then(pl.lit(name)) for name in LIMITS
     ]
     return (
         queues.with_columns(judged=enough, reach=reach)
-        .with_columns(fails=pl.concat_str(said, separator=", ", ignore_nulls=True).fill_null(""))
+        .with_columns(
+            fails=pl.concat_str(sentences, separator=", ", ignore_nulls=True).fill_null("")
+        )
         .sort("panda_queue")
     )

@@ -28,10 +28,10 @@ def of_replay(
     """Return ``present``, ``sources`` and ``links`` where data are to travel, else nothing."""
     if transfers.mode != "links":
         return {}
-    found = {"links": links(archive, jobs)}
+    result = {"links": links(archive, jobs)}
     if known(replay):
-        found |= {"present": present(replay), "sources": sources(replay)}
-    return found
+        result |= {"present": present(replay), "sources": sources(replay)}
+    return result
 
 
 def present(replay: Replay) -> pl.DataFrame:

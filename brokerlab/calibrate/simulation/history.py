@@ -102,8 +102,8 @@ def read(
     if label is not None:
         live = pl.concat([live, unmade_jobs(archive, ran, label, period.begin, period.until)])
     jobs = _with_needs(live.sort("pandaid"), queues)
-    seen = _marked(jobs, period, label)
-    own = _marked(_without_retries(jobs, attempts), period, label) if attempts > 1 else seen
+    seen = _mark(jobs, period, label)
+    own = _mark(_without_retries(jobs, attempts), period, label) if attempts > 1 else seen
     if label is not None and not own["ours"].any():
         raise InsufficientDataError(
             f"{archive.path}: no job of label {label} was made from {period.begin} to {period.until} and has run; choose "
@@ -188,9 +188,9 @@ def _queues(
         capacity, stalls(ran, capacity.join(prompt, on="panda_queue", how="semi"))
     )
     places = ran.filter(pl.col("endtime") > period.begin).select(panda_queue="computingsite")
-    told = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
-    told = told.join(queues, on="panda_queue", how="semi")
-    return limited(queues, pl.concat([places, told])), capacity, delays
+    known = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
+    known = known.join(queues, on="panda_queue", how="semi")
+    return limited(queues, pl.concat([places, known])), capacity, delays
 
 
 def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
@@ -323,7 +323,7 @@ def _without_retries(jobs: pl.DataFrame, attempts: int) -> pl.DataFrame:
     return jobs.with_columns(walltime_s=need["walltime_s"]).filter(~retry)
 
 
-def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFrame:
+def _mark(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFrame:
     """Return the jobs made before the simulation is over; ``ours``: those that the brokerage of the stage places."""
     ours = (
         (pl.col("prodsourcelabel") == pl.lit(label, pl.String))

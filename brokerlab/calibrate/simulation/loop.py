@@ -126,9 +126,9 @@ class Group:
     patience: Patience
     users: Users | None
 
-    def of(self, found: pl.DataFrame) -> pl.DataFrame:
+    def of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the jobs of its worlds."""
-        return found.filter(pl.col("world").is_in(self.worlds.tolist()))
+        return rows.filter(pl.col("world").is_in(self.worlds.tolist()))
 
 
 class Loop:
@@ -223,25 +223,25 @@ class Loop:
 
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
-        found = self._look(now)
+        result = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        moved = [each.patience.act(self, each.of(found), now, snapshot) for each in self.groups]
+        moved = [each.patience.act(self, each.of(result), now, snapshot) for each in self.groups]
         if any(moved):
-            found = self._look(now)
+            result = self._look(now)
         asked = np.flatnonzero(self.asking)
         if not len(asked):
             return
         wanted = np.flatnonzero(self.asking.any(axis=1))
         if self.world.stage == "analysis":
             parts = [
-                each.users.tables(self, each.of(found), each.worlds, wanted, now, snapshot)
+                each.users.tables(self, each.of(result), each.worlds, wanted, now, snapshot)
                 for each in self.groups
                 if each.users is not None
             ]
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
-            state = tables_of(found, self.arrays, wanted, self.resource)
+            state = tables_of(result, self.arrays, wanted, self.resource)
         self._place(self._decide(asked, state, epoch), now)
 
     def _look(self, now: int) -> pl.DataFrame:
@@ -251,17 +251,17 @@ class Loop:
             copy.live = np.sort(np.concatenate((copy.live, np.arange(copy.made, last))))
             copy.made = last
         room = [len(copy.live) for copy in self.copies]
-        found = np.empty((len(CENSUS), sum(room)), np.int64)
+        result = np.empty((len(CENSUS), sum(room)), np.int64)
         due = np.empty(max(room), np.int64)
         for number, copy in enumerate(self.copies):
             n, n_due, n_live = look(
                 number, copy.state.attempt, self.order, self.created, arrays.brokered, copy.placed,
-                copy.gone, copy.last_start, copy.live, now, now + self.step, n, found, due,
+                copy.gone, copy.last_start, copy.live, now, now + self.step, n, result, due,
             )  # fmt: skip
             copy.live, job = copy.live[:n_live], due[:n_due]
             copy.unplaced = np.concatenate((copy.unplaced, job))
             self.asking[:, number] += np.bincount(arrays.task[job], minlength=len(self.asking))
-        return pl.DataFrame(dict(zip(CENSUS, found[:, :n], strict=True)))
+        return pl.DataFrame(dict(zip(CENSUS, result[:, :n], strict=True)))
 
     def _decide(
         self, asked: IntArray, state: Mapping[str, pl.DataFrame], epoch: int
@@ -277,9 +277,9 @@ class Loop:
                 "setting": world // len(self.seeds),
             }
         )
-        found = self.standing.decide(wanted.drop("pair"), state, hopeless=False)
+        result = self.standing.decide(wanted.drop("pair"), state, hopeless=False)
         ranked: pl.DataFrame = (
-            found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
+            result.queues.with_columns(pl.col("panda_queue").cast(pl.String))
             .join(wanted, on=["jeditaskid", "snapshot", "world"])
             .join(self.arrays.candidates, on="panda_queue")
             .filter(pl.col("queue") >= 0)

@@ -118,13 +118,13 @@ class Patience:
         """Whether any share has a threshold of its own, without which fast rebrokerage does nothing."""
         return bool(np.isfinite(self.crowd).any())
 
-    def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
+    def act(self, loop: Loop, rows: pl.DataFrame, now: int, snapshot: int) -> bool:
         """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
-        placed = found.filter(loop.arrays.brokered[found["job"]])
+        placed = rows.filter(loop.arrays.brokered[rows["job"]])
         waits = placed.filter(pl.col("state") <= ACTIVATED)
         fast = waits.clear()
-        if self.moves_fast and self._crowded(loop, found):
-            fast = self._fast(loop, found, waits, snapshot)
+        if self.moves_fast and self._crowded(loop, rows):
+            fast = self._fast(loop, rows, waits, snapshot)
         rest = waits
         if fast.height:
             rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
@@ -137,9 +137,9 @@ class Patience:
             kernel.withdraw(loop.copies[world].state, np.sort(jobs["job"].to_numpy()), now)
         return bool(leaves)
 
-    def _crowded(self, loop: Loop, found: pl.DataFrame) -> bool:
+    def _crowded(self, loop: Loop, rows: pl.DataFrame) -> bool:
         """Tell whether more jobs of a share wait at any queue than its threshold, without which nothing is moved fast."""
-        waits = found.filter(pl.col("state") <= ACTIVATED)
+        waits = rows.filter(pl.col("state") <= ACTIVATED)
         queue = waits["world"].to_numpy() * len(loop.arrays.queue_names) + waits["queue"].to_numpy()
         share = self.share[loop.arrays.group[waits["job"]]]
         waiting = np.bincount(queue * len(self.crowd) + share)
@@ -147,12 +147,12 @@ class Patience:
         return bool((waiting[at] > self.crowd[at % len(self.crowd)]).any())
 
     def _fast(
-        self, loop: Loop, found: pl.DataFrame, waits: pl.DataFrame, snapshot: int
+        self, loop: Loop, rows: pl.DataFrame, waits: pl.DataFrame, snapshot: int
     ) -> pl.DataFrame:
         """Return the jobs that fast rebrokerage takes back: the oldest of a queue and share that has too many."""
         arrays = loop.arrays
         tables = {
-            "share_job_stats": by_share(found, arrays),
+            "share_job_stats": by_share(rows, arrays),
             "queues": _held(self.tables["queues"], snapshot),
             "slots": _held(self.tables["slots"], snapshot).select(pandaqueuename="panda_queue"),
             "resource_work_queues": self.tables["resource_work_queues"],
@@ -230,15 +230,15 @@ class Patience:
         return np.asarray(self.down[snapshot][queue] | idle)
 
     def _queues(self, places: pl.DataFrame, snapshot: int) -> pl.DataFrame:
-        """Return the queues of worlds, by the names that :func:`_named` gives."""
+        """Return the queues of worlds, by the names that :func:`_name` gives."""
         own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
         known = places.join(own, left_on="name", right_on="panda_queue")
-        return known.with_columns(panda_queue=_named("name")).drop("world", "queue", "name")
+        return known.with_columns(panda_queue=_name("name")).drop("world", "queue", "name")
 
 
 def _least(order: Sequence[TimeoutRule]) -> IntArray:
     """Return the age below which no rule takes a waiting job, by urgency and state [us]."""
-    found = np.zeros((2, ACTIVATED + 1), np.int64)
+    result = np.zeros((2, ACTIVATED + 1), np.int64)
     for urgent in (0, 1):
         for state in (ASSIGNED, ACTIVATED):
             ages = [
@@ -246,8 +246,8 @@ def _least(order: Sequence[TimeoutRule]) -> IntArray:
                 for rule in order
                 if STATUSES[state] in rule.statuses and (urgent or rule.name != _URGENT_ONLY)
             ]
-            found[urgent, state] = min(ages, default=2**40) * SECOND
-    return found
+            result[urgent, state] = min(ages, default=2**40) * SECOND
+    return result
 
 
 def _columns(table: pl.DataFrame | None, names: Sequence[str]) -> pl.DataFrame:
@@ -263,7 +263,7 @@ def _held(table: pl.DataFrame, snapshot: int) -> pl.DataFrame:
     return table.filter(own).drop("snapshot")
 
 
-def _named(column: str) -> pl.Expr:
+def _name(column: str) -> pl.Expr:
     """Return the name of a queue in a world, since the rules are asked for all worlds at once."""
     return pl.format("{} {}", "world", column)
 
@@ -288,7 +288,7 @@ def _of_jobs(loop: Loop, job: IntArray) -> pl.DataFrame:
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
     """Name queues and sets of jobs by their world, and say what all jobs have in common."""
     return rows.with_columns(
-        computingsite=_named("name"),
+        computingsite=_name("name"),
         jobdefinitionid="world",
         statechangetime="modificationtime",
         lockedby=pl.lit("jedi"),
@@ -307,5 +307,5 @@ def _last_starts(loop: Loop, places: pl.DataFrame) -> pl.DataFrame:
     last = np.stack([copy.last_start for copy in loop.copies])[places["world"], places["queue"]]
     known = places.with_columns(last=last).filter(pl.col("last") >= 0)
     return known.select(
-        computingsite=_named("name"), laststart=pl.col("last").cast(pl.Datetime("us"))
+        computingsite=_name("name"), laststart=pl.col("last").cast(pl.Datetime("us"))
     )

@@ -222,8 +222,8 @@ def durations(seconds: pl.Series, null: int) -> IntArray:
 def codes(values: pl.Series, names: pl.Series) -> IntArray:
     """Return the place of every value among different names, -1 for none."""
     numbered = pl.DataFrame({"name": names}).with_columns(code=pl.int_range(pl.len()))
-    found = values.to_frame("name").join(numbered, on="name", how="left", maintain_order="left")
-    return found["code"].fill_null(-1).to_numpy(writable=True)
+    result = values.to_frame("name").join(numbered, on="name", how="left", maintain_order="left")
+    return result["code"].fill_null(-1).to_numpy(writable=True)
 
 
 def _records(dtype: np.dtype[np.void], **columns: npt.ArrayLike) -> Records:

@@ -85,7 +85,7 @@ class Users:
     def tables(
         self,
         loop: Loop,
-        found: pl.DataFrame,
+        rows: pl.DataFrame,
         worlds: IntArray,
         wanted: IntArray,
         now: int,
@@ -98,7 +98,7 @@ class Users:
 
         Source: analysis-jobs.md 1; classes.md 4, 5, 7.
         """
-        base = counted_of(found, loop.arrays)
+        base = counted_of(rows, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
         asked = np.isin(loop.arrays.task, wanted)
         over = loop.ended(worlds.tolist(), asked, 0)
@@ -121,7 +121,7 @@ class Users:
             "failure_counts": over.filter(pl.col("end") > now - self.window)
             .group_by("world", "jeditaskid", "computingsite", "jobstatus")
             .agg(njobs=pl.len().cast(pl.Int64)),
-            "sites_used": _used(loop, over, found, wanted),
+            "sites_used": _used(loop, over, rows, wanted),
             "user_eval": self._left(usage),
             "task_class": self._classes(loop, worlds, usage, tasks, over, now),
             "gshare_usage": self._shares(base, worlds),
@@ -197,8 +197,8 @@ class Users:
             .join(done, on=["jeditaskid", "snapshot"], how="left")
         )
         active = rows.with_columns(status=pl.lit("running"), modificationtime=at)
-        found = task_classes(active, progress, usage, at=instants, config=self.config).classes
-        return found.drop_nulls("class").select("jeditaskid", "class", world="snapshot")
+        result = task_classes(active, progress, usage, at=instants, config=self.config).classes
+        return result.drop_nulls("class").select("jeditaskid", "class", world="snapshot")
 
     def _shares(self, base: pl.DataFrame, worlds: IntArray) -> pl.DataFrame:
         """Hold what runs in each share against its target, cores in the place of HS06; also where nothing runs."""
@@ -220,13 +220,13 @@ def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
 
 
-def _used(loop: Loop, over: pl.DataFrame, found: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
+def _used(loop: Loop, over: pl.DataFrame, rows: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
     """Return the queues at which tasks have or had jobs."""
-    task = loop.arrays.task[found["job"]]
-    live = found.select(
+    task = loop.arrays.task[rows["job"]]
+    live = rows.select(
         "world",
         jeditaskid=loop.arrays.tasks[task],
-        computingsite=loop.arrays.queue_names.gather(found["queue"]),
+        computingsite=loop.arrays.queue_names.gather(rows["queue"]),
     ).filter(np.isin(task, wanted))
     return pl.concat([live, over.select(live.columns)]).unique()
 

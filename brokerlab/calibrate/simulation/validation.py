@@ -121,8 +121,8 @@ class Validation(Result):
     @property
     def states(self) -> dict[str, int]:
         """Of each of `STATES`, at how many queues."""
-        found = self.waits([50.0])["state"]
-        return {name: int((found == name).sum()) for name in STATES}
+        result = self.waits([50.0])["state"]
+        return {name: int((result == name).sum()) for name in STATES}
 
     def broken_limits(self) -> pl.DataFrame:
         """Return at how many queues each limit of :data:`LIMITS` is broken, most often broken first.
@@ -220,12 +220,12 @@ def validate(
     """
     first = (RUNS if world.brokered else RUNS[:1]) if seeds is None else seeds
     outcome = run(world, config=config, seeds=first)
-    found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
-    while found.open and (n := min(2 * found.runs, most_runs) - found.runs) > 0:
+    result = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    while result.open and (n := min(2 * result.runs, most_runs) - result.runs) > 0:
         following = max(outcome.seeds) + 1
         outcome = outcome.joined(run(world, config=config, seeds=range(following, following + n)))
-        found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
-    return found
+        result = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    return result
 
 
 def compare(

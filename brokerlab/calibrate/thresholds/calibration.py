@@ -128,7 +128,7 @@ class Calibration:
     @property
     def compared(self) -> Setting:
         """The setting that was chosen on the first period, which the proof and the strata compare with now."""
-        return NOW if self.judgement is None else _chosen(self.judgement)
+        return NOW if self.judgement is None else _choose(self.judgement)
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -241,7 +241,7 @@ def calibrate(
     if checked is not None and not checked.ok:
         verdict = _refused(case, checked.sentence)
         return Calibration(case=case, verdict=verdict, screen=screen, validation=checked)
-    judged = _judged(asked, what_if, store, screen, checked)
+    judged = _judge(asked, what_if, store, screen, checked)
     return replace(judged, case=case)
 
 
@@ -262,7 +262,7 @@ def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simul
     )
 
 
-def _judged(
+def _judge(
     case: Case,
     what_if: WhatIf,
     store: str | Path | None,
@@ -272,7 +272,7 @@ def _judged(
     """Search, judge, and judge again where slots are unknown."""
     options, simulations = case.options, _simulations(case, what_if, store)
     tried, together, judgement = _judge_keys(simulations)
-    table, n_tasks = _scored(simulations, judgement)
+    table, n_tasks = _score(simulations, judgement)
     sentence = _sentence_on(case, judgement, table, n_tasks)
     runs, unknown = [simulations.runs], what_if.unknown()
     if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
@@ -282,11 +282,11 @@ def _judged(
         again = judgement.acts
         other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
         if (other.kind, other.setting) != (judgement.kind, judgement.setting):
-            more = _sentence_on(case, other, *_scored(larger, other))
+            more = _sentence_on(case, other, *_score(larger, other))
             reason = capacity_unknown(unknown, sentence, more)
             judgement = judgement.cannot_tell()
             sentence = _sentence_on(case, judgement, table, n_tasks, reason)
-    current, chosen = simulations.current, _chosen(judgement)
+    current, chosen = simulations.current, _choose(judgement)
     proof = strata = pl.DataFrame()
     if chosen != current:
         proof = proof_of(table, options.objective)
@@ -346,7 +346,7 @@ def _judge_keys(simulations: Simulations) -> tuple[pl.DataFrame, tuple[str, ...]
     return tried, together, simulations.judge(settings)
 
 
-def _chosen(judgement: Judgement) -> Setting:
+def _choose(judgement: Judgement) -> Setting:
     """Return the setting that was chosen on the first period."""
     chosen: Setting = judgement.settings[int(judgement.chosen[-1])]
     return chosen
@@ -360,7 +360,7 @@ def _n_settings(tried: pl.DataFrame) -> int:
     return tried["setting"].n_unique() if tried.height else 0
 
 
-def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFrame, int]:
+def _score(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFrame, int]:
     n_tasks = simulations.n_tasks([1] if judgement.n_scored < judgement.n_units else None)
     return as_shown(judgement.table, n_tasks), n_tasks
 
@@ -472,14 +472,14 @@ def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]
         min((v for v in tried if v > here), default=None),
     ]
     log = key.threshold.scale == "log"
-    found = []
+    result = []
     for side in (side for side in sides if side is not None):
         half = (side * here) ** 0.5 if log and side > 0 and here > 0 else (side + here) / 2
         value = key.threshold.snapped(half)
         apart = abs(half - here) > STEP * max(abs(half), abs(here))
         if value not in tried and value != here and apart:
-            found.append(Setting.of({**others, key.name: value}))
-    return found
+            result.append(Setting.of({**others, key.name: value}))
+    return result
 
 
 # --- the judgement as a sentence and a document ---------------------------------------------------------------------

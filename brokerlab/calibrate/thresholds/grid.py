@@ -139,5 +139,5 @@ def of_archive(
     switches = differences().select("chapter", "switch", rules).rows()
     digest = digest_of([VERSION, switches, archive.digest, drain, about, slots])
     options |= {"capacity": known, "rules": rules}
-    told = "a frame, not a file" if isinstance(given, pl.DataFrame) else str(given or "")
-    return GridWhatIf(archive.path, tuple(periods), drain, options, digest, told)
+    source = "a frame, not a file" if isinstance(given, pl.DataFrame) else str(given or "")
+    return GridWhatIf(archive.path, tuple(periods), drain, options, digest, source)

@@ -91,14 +91,14 @@ def screen(
                 stage=decides,
                 rules=ProductionRules(rules),
             )
-            tried, unread = _decided(replay.with_config(space.config), here, rules)
+            tried, unread = _decide(replay.with_config(space.config), here, rules)
         except DataError as problem:
             reasons |= {key.name: (UNTOLD, str(problem)) for key in here}
         else:
             rows += tried
             reasons |= dict.fromkeys(unread, (NOT_READ, READ_BY_NONE))
     values = pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA)
-    return Screen(period, _summed(space, values, reasons, HOLDS[stage]), values)
+    return Screen(period, _sum(space, values, reasons, HOLDS[stage]), values)
 
 
 _SCHEMA = pl.Schema(
@@ -111,7 +111,7 @@ _SCHEMA = pl.Schema(
 )
 
 
-def _summed(
+def _sum(
     space: Space,
     values: pl.DataFrame,
     reasons: Mapping[str, tuple[str, str]],
@@ -124,8 +124,8 @@ def _summed(
         known = key.threshold
         tried = values.filter(pl.col("key") == key.name)
         top = tried.sort([pl.col(name).fill_null(0) for name in most], descending=True).head(1)
-        found: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
-        changes = CHANGES if found["n_pairs"] or found["n_tasks"] else NOTHING
+        result: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
+        changes = CHANGES if result["n_pairs"] or result["n_tasks"] else NOTHING
         state, reason = reasons.get(key.name, (changes, None))
         simulate = state == CHANGES and known.stage in stages
         about = {
@@ -136,7 +136,7 @@ def _summed(
             "n_values": tried.height,
             "state": state,
             "reason": reason,
-            "at": found["value"] if state == CHANGES else None,
+            "at": result["value"] if state == CHANGES else None,
             "judged_by": known.judged_by,
             "simulate": simulate,
             "follows": "simulate" if simulate else FOLLOWS[state],
@@ -145,7 +145,7 @@ def _summed(
             "grows": known.grows,
             "shrinks": known.shrinks,
         }
-        rows.append(found | about)
+        rows.append(result | about)
     order = [pl.col("state") == CHANGES, pl.col("shift").fill_null(-1.0)]
     return pl.DataFrame(rows, schema=_SUMMED).sort(order, descending=True, maintain_order=True)
 
@@ -167,7 +167,7 @@ _SUMMED = pl.Schema(
 )
 
 
-def _decided(
+def _decide(
     replay: Replay, keys: list[Key], rules: RuleSetName
 ) -> tuple[list[pl.DataFrame], list[str]]:
     """Try the keys of a brokerage; return what they change, and the names of those that nothing reads.
@@ -201,9 +201,9 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
 
 def _tried(key: Key, asked: Sensitivity) -> pl.DataFrame:
     values = [value for value in key.grid if key.mixed or value != key.current]
-    found = asked.of_key(key.name, [*values, key.current]).totals()
-    before = found["n_without"][-1] if not key.mixed else found["n_without"].min()
-    return found.head(len(values)).select(
+    result = asked.of_key(key.name, [*values, key.current]).totals()
+    before = result["n_without"][-1] if not key.mixed else result["n_without"].min()
+    return result.head(len(values)).select(
         key=pl.lit(key.name),
         value=pl.Series(values, dtype=pl.Float64, strict=False),
         n_pairs="n_pairs",
@@ -229,5 +229,5 @@ def _moved(space: Space, key: Key, tables: Mapping[str, Any], rules: RuleSetName
 
 
 def _given_back(tables: Mapping[str, Any], config: Config, rules: RuleSetName) -> pl.DataFrame:
-    found = fast_rebrokerage_at(tables, rules=TimeoutRules(rules), config=config)
-    return found.filter("triggered").select(*PLACE, "n_moved")
+    result = fast_rebrokerage_at(tables, rules=TimeoutRules(rules), config=config)
+    return result.filter("triggered").select(*PLACE, "n_moved")

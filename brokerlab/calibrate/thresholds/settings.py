@@ -220,8 +220,8 @@ class Space:
 
     def single(self, name: str) -> list[Setting]:
         """Return the settings of a key's grid that change something."""
-        found = [Setting.of({name: value}) for value in self.key(name).grid]
-        return [setting for setting in found if self.entries(setting)]
+        result = [Setting.of({name: value}) for value in self.key(name).grid]
+        return [setting for setting in result if self.entries(setting)]
 
 
 def space_of(
@@ -238,15 +238,15 @@ def space_of(
     """
     given = {name: list(values) for name, values in (grids or {}).items()}
     problems = [f"grids: {name!r} is not among the keys" for name in given if name not in keys]
-    found = []
+    result = []
     for name in keys:
         try:
-            found.append(_key(config, name, shares, given.get(name), points))
+            result.append(_key(config, name, shares, given.get(name), points))
         except ConfigError as problem:
             problems.append(str(problem))
     if problems:
         raise ConfigError("thresholds: " + "; ".join(problems))
-    return Space(config, tuple(found))
+    return Space(config, tuple(result))
 
 
 def _key(

@@ -1,10 +1,10 @@
-"""Simulated settings as outcomes of the judge: units are spans of time, and replications say which luck they share.
+"""Simulated settings as outcomes of the judge: units are spans of time, and replications say which noise they share.
 
 Tasks of the same hours meet the same queues, so that whole spans of time are the units of chance, each with the mean over its
 tasks and over the replications. The same tasks are simulated with the same random numbers under every setting; periods
-are simulated apart, with seeds of their own, so that nothing that was chosen on one is scored with the same luck.
+are simulated apart, with seeds of their own, so that nothing that was chosen on one is scored with the same noise.
 
-What an interval holds: other tasks and other hours of a history like this one, and the luck of the simulation. What it
+What an interval holds: other tasks and other hours of a history like this one, and the noise of the simulation. What it
 does not hold: another history (an archive has one, with its load, its sites and its drift), and a simulation that is wrong.
 """
 
@@ -202,18 +202,18 @@ class Simulations:
             return self._memo[key]
         parts, before = self._parts(setting, block), self._parts(self.before, block)
         both = list(zip(before, parts, strict=True))
-        found = {
+        result = {
             one.name: self._by_unit(block, [part[one.name] for part in parts]) for one in QUANTITIES
         }
         for name, limited in LIMITS.items():
             if limited.of:
                 more = self._more_for_same_work(both, block, limited)
             else:
-                now = found if setting == self.before else self._values(self.before, block)
-                more = found[limited.quantity] - now[limited.quantity]
-            found[f"{PREFIX}{name}"] = more
-        self._memo[key] = found
-        return found
+                now = result if setting == self.before else self._values(self.before, block)
+                more = result[limited.quantity] - now[limited.quantity]
+            result[f"{PREFIX}{name}"] = more
+        self._memo[key] = result
+        return result
 
     def _parts(self, setting: Setting, block: Block) -> list[pl.DataFrame]:
         """Return the tasks of every replication, those of the level."""

@@ -65,11 +65,11 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
             "label": quantity.label,
             "unit": quantity.unit,
         }
-        found = known.get(quantity.name)
-        if found is not None:
+        result = known.get(quantity.name)
+        if result is not None:
             times = n_tasks if quantity.total else 1
             wanted = ("before", "after", *(f"diff{end}" for end in ENDS))
-            about |= {n: None if found[n] is None else found[n] * times for n in wanted}
+            about |= {n: None if result[n] is None else result[n] * times for n in wanted}
             for end in ENDS:
                 value = about[f"diff{end}"]
                 about[f"diff_pct{end}"] = percent_of(value, about["before"], least=quantity.least)
@@ -132,8 +132,8 @@ def by_stratum(
             rows.append(
                 row | {"verdict": side_of(row["diff_lo"], row["diff_hi"], "gains", "loses")}
             )
-    found = pl.DataFrame(rows, schema=_STRATA).sort("diff_pct", descending=True, nulls_last=True)
-    return found.with_columns(role=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst")))
+    result = pl.DataFrame(rows, schema=_STRATA).sort("diff_pct", descending=True, nulls_last=True)
+    return result.with_columns(role=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst")))
 
 
 _STRATA = {
@@ -248,7 +248,7 @@ def sensitivity_of(judgement: Judgement) -> pl.DataFrame:
 NAMED = 5
 """Queues named in a sentence at most."""
 COVERS = (
-    "other tasks and hours like these, and the luck of the simulation; not another history of this system, of which there "
+    "other tasks and hours like these, and the noise of the simulation; not another history of this system, of which there "
     "is one, and not a simulation that is wrong"
 )
 """What an interval holds, and what it does not."""

@@ -98,8 +98,8 @@ def cheapest(
             f"retry_factor={retry_factor} with giving_up={paid.giving_up}: a finite factor above 1 is allowed, and "
             "giving up must cost something, or it would be the cheapest way out"
         )
-    asked, found = _checked_quantiles(quantiles, levels)
-    n = found.shape[0]
+    asked, result = _check_quantiles(quantiles, levels)
+    n = result.shape[0]
     amounts, hours = _per_job(n, amount=amount, core_hours=core_hours)
     priced = np.column_stack(
         [
@@ -110,7 +110,7 @@ def cheapest(
         ]
     )
     answers = np.empty((n, kernels.GIVEN_UP + 1))
-    kernels.allocate(asked, found, retry_factor or 0.0, priced, answers)
+    kernels.allocate(asked, result, retry_factor or 0.0, priced, answers)
     return Allocations(*(np.ascontiguousarray(column) for column in answers.T))
 
 
@@ -133,25 +133,27 @@ def _per_job(n: int, **given: FloatArray | float) -> list[FloatArray]:
     return laid
 
 
-def _checked_quantiles(quantiles: Any, levels: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+def _check_quantiles(quantiles: Any, levels: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     """Return levels and quantiles as arrays."""
     asked = np.asarray(levels, dtype=np.float64)
     if asked.ndim != 1 or not asked.size or not (np.diff(np.r_[0.0, asked]) > 0).all() or asked[-1] > 1:  # fmt: skip
         raise ConfigError(f"levels {list(levels)[:5]}: rising numbers above 0 up to 1 are needed")
-    found = np.ascontiguousarray(quantiles, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != asked.size:
+    result = np.ascontiguousarray(quantiles, dtype=np.float64)
+    if result.ndim != 2 or result.shape[1] != asked.size:
         raise DataError(
-            f"quantiles of shape {found.shape}: (jobs, {asked.size}) is needed, one column per level"
+            f"quantiles of shape {result.shape}: (jobs, {asked.size}) is needed, one column per level"
         )
     wrong = {
-        "above 0 is allowed": ~(found > 0).all(axis=1),
-        "a row must not fall": (found[:, 1:] < found[:, :-1]).any(axis=1),
+        "above 0 is allowed": ~(result > 0).all(axis=1),
+        "a row must not fall": (result[:, 1:] < result[:, :-1]).any(axis=1),
     }
-    problems = [_told(said, np.flatnonzero(rows)) for said, rows in wrong.items() if rows.any()]
+    problems = [
+        _told(message, np.flatnonzero(rows)) for message, rows in wrong.items() if rows.any()
+    ]
     if problems:
         raise DataError("quantiles: " + "; ".join(problems))
-    return asked, found
+    return asked, result
 
 
-def _told(said: str, rows: IntArray) -> str:
-    return f"{said}, {rows.size} rows are wrong, such as {', '.join(map(str, rows[:5]))}"
+def _told(message: str, rows: IntArray) -> str:
+    return f"{message}, {rows.size} rows are wrong, such as {', '.join(map(str, rows[:5]))}"

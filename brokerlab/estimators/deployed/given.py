@@ -48,9 +48,9 @@ class ScoutWalltime:
         per_event = np.where(eligible, work / n_events, np.nan)
         # jobs of few events are seen: they are of the first ones, and no later job takes their place
         per_event = np.where(self.seen.first(events, task, ~np.isnan(wall_s)), per_event, np.nan)
-        found = replace(self.seen, least=1).percentile(events, task, per_event) * self.safety
+        result = replace(self.seen, least=1).percentile(events, task, per_event) * self.safety
         scale = cores * power * self.efficiency_pct / 100
-        limit = np.trunc(whole_cputime(found) / 1000 * n_events / scale + self.base_s)
+        limit = np.trunc(whole_cputime(result) / 1000 * n_events / scale + self.base_s)
         plain = self.seen.percentile(events, task, wall_s) * self.safety
         return np.where(np.isnan(n_events) | np.isnan(plain), plain, limit)
 
@@ -73,8 +73,8 @@ class PercentileWalltime:
         task, _ = codes(records, "jeditaskid")
         used, requested = floats(records, "used"), floats(records, "requested")
         unit = np.where(requested > 0, requested, np.nan) if self.of_request else 1.0
-        found = self.seen.percentile(events, task, used / unit) * unit
-        return np.where(requested < found, requested, found)
+        result = self.seen.percentile(events, task, used / unit) * unit
+        return np.where(requested < result, requested, result)
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class MeanWalltime:
         """Return the wall time [s]; NaN where no job has finished."""
         task, n_tasks = codes(records, "jeditaskid")
         used, requested = floats(records, "used"), floats(records, "requested")
-        found = np.full(used.size, np.nan)
-        _walk_mean(events, task, used, np.zeros(n_tasks), np.zeros(n_tasks, np.int64), found)
-        return np.where(requested < found, requested, found)
+        result = np.full(used.size, np.nan)
+        _walk_mean(events, task, used, np.zeros(n_tasks), np.zeros(n_tasks, np.int64), result)
+        return np.where(requested < result, requested, result)
 
 
 @compiled_in_place
@@ -97,14 +97,14 @@ def _walk_mean(
     used: FloatArray,
     total: FloatArray,
     count: IntArray,
-    found: FloatArray,
+    means: FloatArray,
 ) -> None:
     for event in events:
         if event >= 0:
             total[task[event]] += used[event]
             count[task[event]] += 1
         elif count[task[~event]]:
-            found[~event] = total[task[~event]] / count[task[~event]]
+            means[~event] = total[task[~event]] / count[task[~event]]
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class PercentileMemory:
         whole = self.seen.percentile(events, task, used)
         per_core = self.seen.percentile(events, task, used / cores)
         several = several_cores(events, task, cores, used, self.seen)
-        found = np.where(several, per_core * cores, whole) * self.factor
-        return np.maximum(found, self.minimum_mb)
+        result = np.where(several, per_core * cores, whole) * self.factor
+        return np.maximum(result, self.minimum_mb)
 
 
 def several_cores(

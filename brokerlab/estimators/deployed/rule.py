@@ -82,9 +82,9 @@ class Rule(Ordered):
     ) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""
         together, walked, past = self._past.before(frame, events, others=False)
-        said = self.formula(together, walked)[past:]
+        values = self.formula(together, walked)[past:]
         requested = frame["requested"].fill_null(np.inf).to_numpy()
-        bound = np.where(np.isnan(said), requested, said)
+        bound = np.where(np.isnan(values), requested, values)
         return Predicted(
             pandaid=frame["pandaid"].to_numpy(),
             seen=known(together, walked)[past:],

@@ -24,8 +24,8 @@ class Seen:
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         wrong = [
-            said
-            for said, right in {
+            message
+            for message, right in {
                 f"rank {self.rank}: 0 to 100 is allowed": 0 <= self.rank <= 100,
                 f"least {self.least}: at least 1 is allowed": self.least >= 1,
                 f"most {self.most}: `least`, {self.least}, or more is allowed": self.most is None

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.estimator import Predicted, check_levels
 from brokerlab.estimators.hierarchy import kernels
 from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
 from brokerlab.estimators.hierarchy.state import State, mixed_atoms, own_atoms
@@ -123,9 +123,11 @@ class Hierarchy(Result):
         """
         frame = checked(records)
         self.atoms = own_atoms(self.beliefs)
-        found = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
+        result = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
         counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
-        self.atoms = mixed_atoms(self.atoms, found.task, found.kind, found.score, counts.to_numpy())
+        self.atoms = mixed_atoms(
+            self.atoms, result.task, result.kind, result.score, counts.to_numpy()
+        )
         return self
 
     def state(self) -> dict[str, Any]:
@@ -191,9 +193,9 @@ class Hierarchy(Result):
             SchemaError, DataError: See :func:`records.checked`.
             ConfigError: See :func:`estimator.checked_levels`.
         """
-        frame, asked = checked(records), checked_levels(levels)
-        found = self._walk(self.seen, frame, ~np.arange(frame.height), asked)
-        return _predicted(frame, found, asked).frame()
+        frame, asked = checked(records), check_levels(levels)
+        result = self._walk(self.seen, frame, ~np.arange(frame.height), asked)
+        return _predict(frame, result, asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Predict every job as it is decided, seeing each other job once it has ended.
@@ -204,9 +206,9 @@ class Hierarchy(Result):
             SchemaError, DataError: See :func:`records.checked`.
             ConfigError: See :func:`estimator.checked_levels`.
         """
-        frame, asked = checked(records), checked_levels(levels)
-        found = self._walk(deepcopy(self.seen), frame, order(frame), asked)
-        return _predicted(frame, found, asked)
+        frame, asked = checked(records), check_levels(levels)
+        result = self._walk(deepcopy(self.seen), frame, order(frame), asked)
+        return _predict(frame, result, asked)
 
     def _walk(
         self, state: State, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
@@ -279,9 +281,9 @@ def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:
         raise ValueError("beliefs or scores are of another form")
 
 
-def _predicted(frame: pl.DataFrame, found: _Walked, levels: tuple[float, ...]) -> Predicted:
-    values = np.exp(found.logs)
-    return Predicted(frame["pandaid"].to_numpy(), found.seen, levels, values[:, 1:], values[:, 0])
+def _predict(frame: pl.DataFrame, walked: _Walked, levels: tuple[float, ...]) -> Predicted:
+    values = np.exp(walked.logs)
+    return Predicted(frame["pandaid"].to_numpy(), walked.seen, levels, values[:, 1:], values[:, 0])
 
 
 FEATURES: dict[Quantity, tuple[str, ...]] = {
@@ -294,17 +296,17 @@ def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
     """Return the (n, d - 1) logarithms of the features; NaN where not known, infinite or not above 0."""
     given = [records[name].to_numpy().astype(np.float64) for name in FEATURES[quantity]]
     known = np.column_stack(given)
-    said = np.isfinite(known) & (known > 0)
-    return np.log(known, out=np.full_like(known, np.nan), where=said)
+    positive = np.isfinite(known) & (known > 0)
+    return np.log(known, out=np.full_like(known, np.nan), where=positive)
 
 
 def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
     """Fill, in place, what is not known of origins with what is known first of a job of the task."""
     news = np.isfinite(known) & np.isnan(origin[task])
     for feature in np.flatnonzero(news.any(axis=0)):
-        told = np.flatnonzero(news[:, feature])
-        tasks, first = np.unique(task[told], return_index=True)
-        origin[tasks, feature] = known[told[first], feature]
+        rows = np.flatnonzero(news[:, feature])
+        tasks, first = np.unique(task[rows], return_index=True)
+        origin[tasks, feature] = known[rows[first], feature]
 
 
 def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:

@@ -160,7 +160,7 @@ def score_quantiles(
     p: int,
     deviation: float,
     levels: FloatArray,
-    found: FloatArray,
+    result: FloatArray,
 ) -> None:
     """Find, of the mixture of earlier tasks', the task's and the queue's misses, the quantiles."""
     atoms = prior.atoms[kind] * deviation
@@ -188,7 +188,7 @@ def score_quantiles(
                 score, reached, j = b, reached + 1, j + 1
             else:
                 score, reached, k = c, reached + PAIR_WEIGHT, k + 1
-        found[level] = score
+        result[level] = score
 
 
 @compiled
@@ -240,14 +240,14 @@ def bound(
     p: int,
     x: FloatArray,
     levels: FloatArray,
-    found: FloatArray,
+    result: FloatArray,
 ) -> None:
     """Write the quantiles of what a job will use, as logarithms."""
     location, scale = foresee(known, prior, t, p, x)
     deviation = math.sqrt(known.variance[t])
-    score_quantiles(prior, scores, class_of(known, t, p), t, p, deviation, levels, found)
+    score_quantiles(prior, scores, class_of(known, t, p), t, p, deviation, levels, result)
     for level in range(levels.size):
-        found[level] = location + scale / deviation * found[level]
+        result[level] = location + scale / deviation * result[level]
 
 
 @compiled

@@ -103,16 +103,16 @@ def sums_of(task: IntArray, pair: IntArray, x: FloatArray, y: FloatArray) -> Sum
     products = (x[:, :, None] * x[:, None, :]).reshape(len(x), d * d)
     return Sums(
         first_pair=np.searchsorted(task_of, np.arange(n_tasks + 1)),
-        xx=_added(task, products, n_tasks).reshape(n_tasks, d, d),
-        xy=_added(task, x * y[:, None], n_tasks),
-        yy=_added(task, (y * y)[:, None], n_tasks)[:, 0],
+        xx=_add(task, products, n_tasks).reshape(n_tasks, d, d),
+        xy=_add(task, x * y[:, None], n_tasks),
+        yy=_add(task, (y * y)[:, None], n_tasks)[:, 0],
         count=np.bincount(pair, minlength=n_pairs),
-        pair_x=_added(pair, x, n_pairs),
-        pair_y=_added(pair, y[:, None], n_pairs)[:, 0],
+        pair_x=_add(pair, x, n_pairs),
+        pair_y=_add(pair, y[:, None], n_pairs)[:, 0],
     )
 
 
-def _added(group: IntArray, values: FloatArray, n: int) -> FloatArray:
+def _add(group: IntArray, values: FloatArray, n: int) -> FloatArray:
     return np.column_stack([np.bincount(group, column, n) for column in values.T])
 
 
@@ -137,8 +137,8 @@ def fitted(sums: Sums, first: Beliefs) -> Beliefs:
         return penalty - log_likelihood(sums, first.with_vector(vector))
 
     bounds = [(value - 5 * w, value + 5 * w) for value, w in zip(start, width, strict=True)]
-    found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60})
-    return first.with_vector(found.x)
+    result = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60})
+    return first.with_vector(result.x)
 
 
 def log_likelihood(sums: Sums, beliefs: Beliefs) -> float:

@@ -114,12 +114,14 @@ def _check_form(state: State, tasks: int, pairs: int) -> None:
     """Hold arrays that were read to the form of those that are made; counts are not negative."""
     known, scores = _empty(tasks, pairs, state.d)
     made = (np.empty(tasks), np.empty((tasks, state.d - 1)), *known, *scores)
-    found = (state.level, state.origin, *state.known, *state.scores)
+    result = (state.level, state.origin, *state.known, *state.scores)
     counts = (
         *(state.known.jobs, state.known.finished, state.known.pair_count),
         *(state.scores.task_count, state.scores.pair_count),
     )
-    alike = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(made, found, strict=True))
+    alike = all(
+        a.shape == b.shape and a.dtype == b.dtype for a, b in zip(made, result, strict=True)
+    )
     met_once = (len(state.tasks), len(state.pairs)) == (tasks, pairs)
     if not (alike and met_once and all((count >= 0).all() for count in counts)):
         raise ValueError("what was seen of tasks and queues is of another form")

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.estimator import Predicted, check_levels
 from brokerlab.estimators.likejobs import MEDIAN, LikeJobs
 from brokerlab.estimators.mixture.views import Mixture, Run
 from brokerlab.estimators.records import Quantity, checked
@@ -60,7 +60,7 @@ class Views:
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
         """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
-        frame, asked = checked(records), checked_levels(levels)
+        frame, asked = checked(records), check_levels(levels)
         plain = self.population.predict(frame, levels=asked)
         bounds = plain.select("point", pl.selectors.starts_with("bound_")).to_numpy()
         rows = np.arange(frame.height)
@@ -70,7 +70,7 @@ class Views:
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""
-        frame, asked = checked(records), checked_levels(levels)
+        frame, asked = checked(records), check_levels(levels)
         plain = self.population.replay(frame, levels=asked)
         bounds = np.column_stack([plain.point, plain.bounds])
         events, tasks = order(frame), deepcopy(self._tasks)
@@ -86,11 +86,11 @@ class Views:
         tasks: dict[int, Mixture],
     ) -> Predicted:
         """Put what the views tell in the place of what all tasks say, where enough was seen."""
-        told = self._walk(frame, events, (MEDIAN, *levels), tasks)
-        found = np.where(np.isnan(told), bounds, told)
-        found[:, 1:] = np.maximum.accumulate(found[:, 1:], axis=1)
+        quantiles = self._walk(frame, events, (MEDIAN, *levels), tasks)
+        result = np.where(np.isnan(quantiles), bounds, quantiles)
+        result[:, 1:] = np.maximum.accumulate(result[:, 1:], axis=1)
         pandaid = frame["pandaid"].to_numpy()
-        return Predicted(pandaid, seen, levels, found[:, 1:], found[:, 0])
+        return Predicted(pandaid, seen, levels, result[:, 1:], result[:, 0])
 
     def _walk(
         self,
@@ -100,7 +100,7 @@ class Views:
         tasks: dict[int, Mixture],
     ) -> FloatArray:
         """Return what views tell of the jobs that are decided; NaN where too few were seen."""
-        told = np.full((frame.height, len(levels)), np.nan)
+        quantiles = np.full((frame.height, len(levels)), np.nan)
         asked = np.array(levels)
         task, used = frame["jeditaskid"].to_list(), frame["used"].to_list()
         runs = [
@@ -115,5 +115,5 @@ class Views:
                     model = tasks[task[row]] = Mixture()
                 model.see(runs[row], used[row], scored=model.n >= FEWEST)
             elif model is not None and model.n >= FEWEST:
-                told[row] = model.predict(runs[row]).quantiles(asked)
-        return told
+                quantiles[row] = model.predict(runs[row]).quantiles(asked)
+        return quantiles

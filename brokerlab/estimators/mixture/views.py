@@ -69,8 +69,8 @@ class Distribution:
     def quantiles(self, levels: FloatArray) -> FloatArray:
         """Return the least ends of cells that are enough with at least these probabilities."""
         reached = np.searchsorted(np.cumsum(self.mass), levels - 1e-12)
-        found: FloatArray = self.memory_b[np.minimum(reached, self.mass.size - 1)]
-        return found
+        result: FloatArray = self.memory_b[np.minimum(reached, self.mass.size - 1)]
+        return result
 
     def exceeded(self) -> FloatArray:
         """Return the probability that the run needs more than each end of a cell."""
@@ -112,9 +112,9 @@ class Mixture:
         self.n = kept
 
     def _tag(self, tag: str) -> IntArray:
-        found = [word for word in re.split(r"[^A-Za-z0-9]+", tag) if word][:TAG_WORDS]
+        result = [word for word in re.split(r"[^A-Za-z0-9]+", tag) if word][:TAG_WORDS]
         numbers = np.full(TAG_WORDS, -1, dtype=np.int64)
-        numbers[: len(found)] = [self.words.setdefault(w, len(self.words)) for w in found]
+        numbers[: len(result)] = [self.words.setdefault(w, len(self.words)) for w in result]
         return numbers
 
     def _foresee(self, run: Run) -> None:

@@ -101,11 +101,11 @@ class Calibration:
         """Keep the scores of calibration jobs."""
         if not score.size:
             return cls({}, None)
-        found = {
+        result = {
             names[each]: Scores.of(score[group == each], task[group == each])
             for each in np.unique(group).tolist()
         }
-        return cls(found, Scores.of(score, task))
+        return cls(result, Scores.of(score, task))
 
     @property
     def enough(self) -> bool:

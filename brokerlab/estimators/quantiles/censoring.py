@@ -40,7 +40,7 @@ def reached(value: FloatArray, censored: BoolArray, group: IntArray) -> FloatArr
     return result
 
 
-def redistributed(
+def redistribute(
     value: FloatArray, censored: BoolArray, known: FloatArray, weight: FloatArray, level: float
 ) -> Weighted:
     """Move the part of each killed job that lies above a quantile to where it is surely above.

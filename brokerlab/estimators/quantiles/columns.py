@@ -42,8 +42,8 @@ def usable(x: FloatArray, task: IntArray) -> BoolArray:
     Two or three tasks differ in everything, and each hangs on a column in its own way: a model that is told
     so learns them by heart, and is sure of what it never saw.
     """
-    found: BoolArray = independent_values(x, task) >= INDEPENDENT
-    return found & (np.unique(task).size >= LEAST_TASKS)
+    result: BoolArray = independent_values(x, task) >= INDEPENDENT
+    return result & (np.unique(task).size >= LEAST_TASKS)
 
 
 def _means(x: FloatArray) -> FloatArray:

@@ -123,10 +123,10 @@ class Reader:
     def _base(self, records: pl.DataFrame, apart: pl.DataFrame | None) -> FloatArray:
         """Return the mean ln use of tasks of the same kind, where nothing else is known."""
         means = pl.Series(list(self.bases.values()), dtype=pl.Float64)
-        found = records["kind"].replace_strict(
+        result = records["kind"].replace_strict(
             list(self.bases), means, default=self.base, return_dtype=pl.Float64
         )
-        per_kind = found.to_numpy()
+        per_kind = result.to_numpy()
         if apart is not None:
             per_kind = per_kind - self._own_part(records, apart, per_kind)
         return per_kind + _per_size(records, self.quantity)
@@ -148,10 +148,12 @@ class Reader:
 
     def _code(self, values: pl.Series, name: str) -> FloatArray:
         """Return the number of each value's category; NaN where it is null or not told apart."""
-        told = self.categories[name]
-        numbers = pl.Series(range(len(told)), dtype=pl.Float64)
-        found = values.replace_strict(list(told), numbers, default=None, return_dtype=pl.Float64)
-        return found.fill_null(float("nan")).to_numpy()
+        categories = self.categories[name]
+        numbers = pl.Series(range(len(categories)), dtype=pl.Float64)
+        result = values.replace_strict(
+            list(categories), numbers, default=None, return_dtype=pl.Float64
+        )
+        return result.fill_null(float("nan")).to_numpy()
 
     def state(self) -> dict[str, Any]:
         """Return plain values."""
@@ -194,8 +196,8 @@ def _tasks(records: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
 def _common(records: pl.DataFrame, name: str) -> tuple[str, ...]:
     """Return the values that most tasks have, most common first."""
     counted = records.drop_nulls(name).group_by(name).agg(pl.col("jeditaskid").n_unique())
-    found = counted.sort(["jeditaskid", name], descending=[True, False])[name]
-    return tuple(found.head(MOST_CATEGORIES).to_list())
+    result = counted.sort(["jeditaskid", name], descending=[True, False])[name]
+    return tuple(result.head(MOST_CATEGORIES).to_list())
 
 
 def _pairs(records: pl.DataFrame) -> IntArray:

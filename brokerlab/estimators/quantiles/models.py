@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from brokerlab.estimators.quantiles.censoring import redistributed
+from brokerlab.estimators.quantiles.censoring import redistribute
 from brokerlab.estimators.quantiles.columns import INDEPENDENT, usable
 from brokerlab.estimators.quantiles.curve import KNOTS, Apart
 from brokerlab.estimators.quantiles.features import CATEGORIES
@@ -37,7 +37,7 @@ class Sample:
 
     def weighted(self, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x, y and weights for a quantile, killed jobs redistributed."""
-        rows = redistributed(self.y, self.censored, self.reached, self.weight, level)
+        rows = redistribute(self.y, self.censored, self.reached, self.weight, level)
         return self.x[rows.row], rows.value, rows.weight
 
     def apart(self) -> Apart:
@@ -97,10 +97,10 @@ class Trees:
         result = np.empty((len(x), len(KNOTS)))
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            told = x[part][:, self.used]
-            with _one_thread() if len(told) < FEW_ROWS else nullcontext():
+            values = x[part][:, self.used]
+            with _one_thread() if len(values) < FEW_ROWS else nullcontext():
                 for knot, model in enumerate(self.models):
-                    result[part, knot] = model.predict(told)
+                    result[part, knot] = model.predict(values)
         return self.apart.rearranged(result)
 
     def state(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Lines:
             line = QuantileRegressor(quantile=level, alpha=PENALTY, solver="highs")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                line.fit(_scaled(_columns(x), ranges), y, sample_weight=weight)
+                line.fit(_scale(_columns(x), ranges), y, sample_weight=weight)
             slopes.append(line.coef_)
             intercepts.append(line.intercept_)
         return cls(ranges, np.array(slopes), np.array(intercepts), sample.apart())
@@ -160,7 +160,7 @@ class Lines:
         result = np.empty((len(x), len(KNOTS)))
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            scaled = _scaled(_columns(x[part]), self.ranges)
+            scaled = _scale(_columns(x[part]), self.ranges)
             # row by row: a matrix product rounds otherwise for one job than for many
             result[part] = np.einsum("ij,kj->ik", scaled, self.slopes) + self.intercepts
         return self.apart.rearranged(result)
@@ -190,7 +190,7 @@ def _columns(x: FloatArray) -> FloatArray:
     return np.column_stack([np.where(missing, 0.0, numbers), missing, *flags]).astype(np.float64)
 
 
-def _scaled(columns: FloatArray, ranges: FloatArray) -> FloatArray:
+def _scale(columns: FloatArray, ranges: FloatArray) -> FloatArray:
     """Return columns in standard deviations, kept in their range; 0 where a column is not used."""
     mean, sd, low, high = ranges
     used = sd > 0

@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.deployed import DEPLOYED
-from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import Estimator, Predicted, check_levels
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring import tables
 from brokerlab.estimators.scoring.entries import Entry, check_said, said, without_levels
@@ -71,12 +71,12 @@ class Comparison(Result):
                 f"estimator '{estimator}': {nearest(estimator, self.table['estimator'])}"
             )
         wanted = self.level if level is None else level
-        found = mine.filter(pl.col("level").is_null() | (pl.col("level") == wanted))
-        if found.is_empty():
+        result = mine.filter(pl.col("level").is_null() | (pl.col("level") == wanted))
+        if result.is_empty():
             raise ConfigError(
                 f"{estimator} at level {wanted}: allowed are {mine['level'].to_list()}"
             )
-        return found.row(0, named=True)
+        return result.row(0, named=True)
 
 
 def compare(
@@ -149,7 +149,7 @@ def all_levels(
     levels: Sequence[float] = LEVELS, level: float = 0.95, grid: Sequence[float] = GRID
 ) -> tuple[float, ...]:
     """Return all levels that a comparison needs predictions at, ascending."""
-    return checked_levels(sorted({float(each) for each in (*levels, level, *grid)}))
+    return check_levels(sorted({float(each) for each in (*levels, level, *grid)}))
 
 
 def compare_predictions(

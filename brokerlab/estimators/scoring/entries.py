@@ -33,13 +33,13 @@ def said(
     judged: Judged, predicted: Mapping[str, Predicted], levels: Sequence[float]
 ) -> list[Entry]:
     """List the bounds of every estimator at some of its levels; once for a rule without levels."""
-    found = []
+    result = []
     for name, each in predicted.items():
         if without_levels(each):
-            found.append(Entry(name, None, each.bounds[judged.rows, 0], judged))
+            result.append(Entry(name, None, each.bounds[judged.rows, 0], judged))
             continue
-        found += [Entry(name, at, each.at(at)[judged.rows], judged) for at in levels]
-    return found
+        result += [Entry(name, at, each.at(at)[judged.rows], judged) for at in levels]
+    return result
 
 
 def without_levels(predicted: Predicted) -> bool:

@@ -87,13 +87,13 @@ class Judged:
 
         Source: sizing.md, section 3.
         """
-        found = np.zeros((self.tasks.size, len(COUNTED)))
+        result = np.zeros((self.tasks.size, len(COUNTED)))
         counts = np.ones(bound.size, dtype=np.bool_) if rows is None else rows
         add_up(
             np.ascontiguousarray(bound), self.used, self.censored, self.hours, self.largest,
-            self.task, counts, found,
+            self.task, counts, result,
         )  # fmt: skip
-        return found
+        return result
 
     def can_be_judged(self, bound: FloatArray) -> BoolArray:
         """Tell which jobs have an answer and are known to keep or to exceed it."""

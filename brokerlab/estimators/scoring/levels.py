@@ -110,7 +110,7 @@ def _row(curve: Curve, average: str, chosen_on: str, asked: dict[str, Any]) -> d
     exceed, over = AVERAGES[average]
     place, met = curve.least(exceed, without=chosen_on == OTHERS)
     sums, level = curve.chosen(place), curve.levels[place]
-    fails, found = differences(sums, curve.reference, (exceed, over), **asked)
+    fails, result = differences(sums, curve.reference, (exceed, over), **asked)
     return {
         "estimator": curve.estimator,
         "average": average,
@@ -122,12 +122,12 @@ def _row(curve: Curve, average: str, chosen_on: str, asked: dict[str, Any]) -> d
         "exceed_reference": fails.reference,
         "no_higher": bool(fails.value <= fails.reference + ROUNDING),
         "not_met": int((~met).sum()),
-        "over_allocation": found.value,
-        "over_reference": found.reference,
-        "ratio": found.ratio.value,
-        "ratio_lo": found.ratio.lo,
-        "ratio_hi": found.ratio.hi,
-        "saved": 1 - found.ratio.value,
+        "over_allocation": result.value,
+        "over_reference": result.reference,
+        "ratio": result.ratio.value,
+        "ratio_lo": result.ratio.lo,
+        "ratio_hi": result.ratio.hi,
+        "saved": 1 - result.ratio.value,
         "jobs": int(curve.reference[:, PLACE["jobs"]].sum()),
         "tasks": level.size,
     }

@@ -116,17 +116,17 @@ def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> Di
     """Compare two ratios of sums over tasks; below two tasks that say anything, without intervals."""
     n_tasks = int(((columns[:, 1] > 0) | (columns[:, 3] > 0)).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, reference, less, ratio = (float(each) for each in _compared(columns.sum(axis=0)))
+        value, reference, less, ratio = (float(each) for each in _compare(columns.sum(axis=0)))
         ratio = ratio if np.isfinite(ratio) else float("nan")
         less_of, ratio_of = Interval(less, np.nan, np.nan), Interval(ratio, np.nan, np.nan)
         without = np.array([np.nan])
         if n_tasks >= 2:
-            replicates = np.column_stack(_compared(drawn.T)[2:])
+            replicates = np.column_stack(_compare(drawn.T)[2:])
             less_of, ratio_of = (
                 _told(value, each, confidence, n_tasks)
                 for value, each in zip((less, ratio), replicates.T, strict=True)
             )
-            without = _compared((columns.sum(axis=0) - columns).T)[3]
+            without = _compare((columns.sum(axis=0) - columns).T)[3]
             without = without if np.isfinite(without).all() else np.array([np.nan])
     return Difference(
         value, reference, less_of, ratio_of, float(without.min()), float(without.max())
@@ -142,7 +142,7 @@ def _told(value: float, replicates: FloatArray, confidence: float, n_tasks: int)
     return Interval(value, float(lo[0]), float(hi[0]))
 
 
-def _compared(totals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _compare(totals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return a measure of the one, of the other, their difference and their ratio."""
     one, other = totals[0] / totals[1], totals[2] / totals[3]
     return one, other, one - other, one / other

@@ -36,10 +36,10 @@ def offers(queues: Any, quantity: Quantity) -> Offers:
     """Sort queues by memory per core or by the time of a job (production-jobs.md, checks on memory and walltime)."""
     frame = prepared({"queues": queues}, {"queues": Slots})["queues"]
     offered = memory_per_core() if quantity == "memory" else positive("maxtime")
-    found = frame.select(
+    result = frame.select(
         offered=offered.cast(pl.Float64).fill_null(np.inf), slots=pl.col("slots").fill_null(0.0)
     )
-    return Offers.of(found["offered"].to_numpy(), found["slots"].to_numpy())
+    return Offers.of(result["offered"].to_numpy(), result["slots"].to_numpy())
 
 
 def reachable(entry: Entry, offered: Offers) -> float:

@@ -195,22 +195,22 @@ def paired(
         if not tasks:
             continue
         compared = differences(one, other, PAIRED, confidence=confidence, n_boot=n_boot, seed=seed)
-        for measure, found in zip(PAIRED, compared, strict=True):
+        for measure, result in zip(PAIRED, compared, strict=True):
             rows.append(
                 {
                     "estimator": each.estimator,
                     "level": each.level,
                     "measure": measure,
-                    "value": found.value,
-                    "reference": found.reference,
-                    "difference": found.difference.value,
-                    "lo": found.difference.lo,
-                    "hi": found.difference.hi,
-                    "ratio": found.ratio.value,
-                    "ratio_lo": found.ratio.lo,
-                    "ratio_hi": found.ratio.hi,
-                    "without_lo": found.without_lo,
-                    "without_hi": found.without_hi,
+                    "value": result.value,
+                    "reference": result.reference,
+                    "difference": result.difference.value,
+                    "lo": result.difference.lo,
+                    "hi": result.difference.hi,
+                    "ratio": result.ratio.value,
+                    "ratio_lo": result.ratio.lo,
+                    "ratio_hi": result.ratio.hi,
+                    "without_lo": result.without_lo,
+                    "without_hi": result.without_hi,
                     "jobs": int(both.sum()),
                     "tasks": tasks,
                     "few_tasks": tasks < FEW_TASKS,

@@ -15,7 +15,7 @@ from brokerlab.engines import last_attempts
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
-from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.estimators.sources.source import At, Source, check_choices, sift
 from brokerlab.frames import latest
 from brokerlab.scouts.resource_type import PER_CORE
 from brokerlab.scouts.tables import INPUT_TYPES
@@ -91,7 +91,7 @@ def of_archive(
         "corepower": pl.col("corepower"),
         "requested": _requested(quantity),
     }
-    return sifted(rows, reasons, columns, quantity=quantity, notes=_notes(opened))
+    return sift(rows, reasons, columns, quantity=quantity, notes=_notes(opened))
 
 
 def _check_labels(opened: Archive, jobs: pl.LazyFrame, labels: Collection[str]) -> None:
@@ -111,7 +111,7 @@ def _notes(opened: Archive) -> tuple[str, ...]:
         "queues": "no table of queues: core power is not known",
         "files": "no table of files: the events of failed jobs are not known",
     }
-    return tuple(said for table, said in without.items() if not opened.has(table))
+    return tuple(note for table, note in without.items() if not opened.has(table))
 
 
 def _asked_events(opened: Archive, failed: pl.LazyFrame) -> pl.LazyFrame:

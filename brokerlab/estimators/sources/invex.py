@@ -14,7 +14,7 @@ from brokerlab.archive.readers import detect, read
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
-from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.estimators.sources.source import At, Source, check_choices, sift
 from brokerlab.scouts.quantities import has_scout_mark
 
 PATTERN = "job_records_*.csv*"
@@ -64,8 +64,8 @@ def of_invex(
     check_choices(quantity, at)
     if not 0 < ids_per_s < float("inf"):
         raise ConfigError(f"ids_per_s = {ids_per_s}: a finite number above 0 is allowed")
-    found = _read(_paths(files))
-    rows = _with_clock(found.jobs, ids_per_s).lazy()
+    result = _read(_paths(files))
+    rows = _with_clock(result.jobs, ids_per_s).lazy()
     reasons = {
         "recorded twice": ~pl.col("pandaid").is_first_distinct(),
         **facts.reasons(quantity, at),
@@ -79,7 +79,7 @@ def of_invex(
         f"creation by pandaid, {ids_per_s:g} ids/s; scouts by assignedpriority; core power from hs06sec;"
         " requested as the scouts were sent"
     )
-    return sifted(rows, reasons, columns, quantity=quantity, refused=found.refused, notes=(note,))
+    return sift(rows, reasons, columns, quantity=quantity, refused=result.refused, notes=(note,))
 
 
 def _paths(files: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -106,9 +106,9 @@ def _read(paths: list[Path]) -> _Read:
                 " actualcorecount; other job tables are read by brokerlab.archive.ingest"
             )
         batches = {batch.table: batch for batch in read(path, kind)}
-        found = batches["jobs"]
-        jobs, _ = schema.split("jobs", found.frame, source=path.name, rows=found.rows)
-        refused += found.frame.height - jobs.height + found.refused.height
+        result = batches["jobs"]
+        jobs, _ = schema.split("jobs", result.frame, source=path.name, rows=result.rows)
+        refused += result.frame.height - jobs.height + result.refused.height
         power = pl.lit(None, dtype=pl.Float64).alias("corepower")
         jobs = jobs.select(facts.NEEDED)
         if "queues" in batches:

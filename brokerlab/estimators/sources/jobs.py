@@ -75,7 +75,7 @@ def reasons(quantity: Quantity, at: At) -> dict[str, pl.Expr]:
     failed = (pl.col("jobstatus") == "failed") & ~killed(quantity)
     measured = recorded(quantity).is_not_null()
     word = "memory" if quantity == "memory" else "duration"
-    found = {
+    result = {
         MERGE_REASON: pl.col("processingtype") == MERGE,
         f"failed, and no {word} recorded": failed & ~measured,
         f"failed, though not at the limit of {quantity}": failed,
@@ -85,8 +85,8 @@ def reasons(quantity: Quantity, at: At) -> dict[str, pl.Expr]:
         f"no {word} recorded": ~measured & ~(killed(quantity) & sent(quantity).is_not_null()),
     }
     if at == "submit":  # a start before the creation is a clock that is wrong
-        found["ended before it was created"] = pl.col("endtime") < pl.col("creationtime")
-    return found
+        result["ended before it was created"] = pl.col("endtime") < pl.col("creationtime")
+    return result
 
 
 def columns(quantity: Quantity, at: At) -> dict[str, pl.Expr]:

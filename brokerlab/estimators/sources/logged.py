@@ -8,7 +8,7 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.estimators.sources.source import At, Source, check_choices, sift
 from brokerlab.frames import prepared
 
 
@@ -83,4 +83,4 @@ def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None)
         "censored": pl.col("run_s") >= asked_s,
         "wall_s": used_s,
     }
-    return sifted(frame, reasons, columns, quantity="walltime")
+    return sift(frame, reasons, columns, quantity="walltime")

@@ -77,7 +77,7 @@ def check_choices(quantity: str, at: str) -> None:
         raise ConfigError("; ".join(wrong))
 
 
-def sifted(
+def sift(
     rows: pl.LazyFrame,
     reasons: Mapping[str, pl.Expr],
     columns: Mapping[str, pl.Expr],
@@ -87,7 +87,7 @@ def sifted(
     notes: tuple[str, ...] = (),
 ) -> Source:
     """Keep the rows that none of the reasons speaks against, and count the others by the first that does."""
-    told = pl.coalesce(
+    problem = pl.coalesce(
         [
             pl.when(where.fill_null(value=False)).then(
                 pl.format(reason, "jobstatus") if "{}" in reason else pl.lit(reason)
@@ -95,7 +95,7 @@ def sifted(
             for reason, where in reasons.items()
         ]
     )
-    judged = rows.with_columns(told.alias("reason"))
+    judged = rows.with_columns(problem.alias("reason"))
     left = judged.filter(pl.col("reason").is_not_null()).group_by("reason")
     counted = left.agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
     kept = judged.filter(pl.col("reason").is_null()).select(**columns).collect(engine="streaming")

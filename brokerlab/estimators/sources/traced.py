@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.errors import DataError
 from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.sources.source import Source, check_choices, sifted
+from brokerlab.estimators.sources.source import Source, check_choices, sift
 from brokerlab.frames import prepared
 from brokerlab.units import MB
 
@@ -75,7 +75,7 @@ def of_trace(runs: Any, quantity: Quantity) -> Source:
         "censored": pl.lit(value=False),
         "wall_s": wall_s,
     }
-    return sifted(frame.lazy(), reasons, columns, quantity=quantity)
+    return sift(frame.lazy(), reasons, columns, quantity=quantity)
 
 
 def read_runs(path: Path | str) -> pl.DataFrame:

@@ -32,7 +32,7 @@ def largest_deviation(records: Any, predicted: Predicted, level: float) -> pl.Da
     Source: Page 1954, doi:10.1093/biomet/41.1-2.100; the law of the largest distance: Feller, An
         Introduction to Probability Theory and Its Applications II, X.5.
     """
-    frame = _judged(records, predicted, level)
+    frame = _judge(records, predicted, level)
     misses = frame["missed"].cast(pl.Int64).cum_sum().to_numpy()
     n, allowed = misses.size, 1 - level
     apart = misses - allowed * np.arange(1, n + 1)
@@ -57,7 +57,7 @@ def largest_deviation(records: Any, predicted: Predicted, level: float) -> pl.Da
     )
 
 
-def _judged(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
+def _judge(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
     """Return the jobs whose bound was kept or missed, in the order of their decision."""
     frame = judged(records, predicted, level).drop_nulls("missed")
     if frame.is_empty():

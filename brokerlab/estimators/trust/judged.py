@@ -67,15 +67,19 @@ def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
     Source: Dunn and Smyth 1996, Randomized Quantile Residuals, doi:10.1080/10618600.1996.10474708.
     """
     frame, row = matched(records, predicted)
-    told = np.isfinite(predicted.bounds[row]).sum(
+    n_bounds = np.isfinite(predicted.bounds[row]).sum(
         axis=1
     )  # levels; above them an infinite bound tells nothing
-    frame, row, told = frame.filter(pl.Series(told > 0)), row[told > 0], told[told > 0]
+    frame, row, n_bounds = (
+        frame.filter(pl.Series(n_bounds > 0)),
+        row[n_bounds > 0],
+        n_bounds[n_bounds > 0],
+    )
     used = frame["used"].to_numpy()
     step = (used[:, None] > predicted.bounds[row] * ROUNDING).sum(axis=1)
     edges: FloatArray = np.array([0.0, *predicted.levels, 1.0])
     drawn, beyond = np.random.default_rng(seed).random((2, used.size))
-    upper = np.where(step < told, edges[step + 1], 1.0)
+    upper = np.where(step < n_bounds, edges[step + 1], 1.0)
     place = edges[step] + drawn * (upper - edges[step])
     place += np.where(frame["censored"].to_numpy(), beyond * (1 - place), 0.0)
     kept = ("pandaid", "jeditaskid", "decided_s", "censored")

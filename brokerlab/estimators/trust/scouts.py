@@ -46,7 +46,7 @@ def scouts_against_rest(records: Any, *, per_core: bool = False) -> pl.DataFrame
     size = pl.col("cores") if per_core else pl.lit(1)
     frame = checked(records).filter(~pl.col("censored")).with_columns(value=pl.col("used") / size)
     rows = [
-        (task, *_compared(group["value"].to_numpy(), group["is_scout"].to_numpy()))
+        (task, *_compare(group["value"].to_numpy(), group["is_scout"].to_numpy()))
         for (task,), group in frame.group_by("jeditaskid", maintain_order=True)
         if min(group["is_scout"].sum(), (~group["is_scout"]).sum()) >= LEAST
     ]
@@ -63,7 +63,7 @@ def scouts_against_rest(records: Any, *, per_core: bool = False) -> pl.DataFrame
     )
 
 
-def _compared(
+def _compare(
     value: FloatArray, is_scout: np.ndarray
 ) -> tuple[int, int, float, float | None, float | None, float]:
     """Return numbers of both, the probability that another job exceeds a scout, interval and p-value."""
@@ -77,16 +77,16 @@ def _compared(
         exceeds = float((np.sign(others.min() - scouts.min()) + 1) / 2)
         exact = stats.mannwhitneyu(others, scouts, method="exact" if apart else "asymptotic")
         return scouts.size, others.size, exceeds, None, None, float(exact.pvalue) if apart else 1.0
-    found = rank_compare_2indep(others, scouts)
+    result = rank_compare_2indep(others, scouts)
     alike = stats.mannwhitneyu(others, scouts).pvalue
-    lo, hi = found.conf_int(alpha=1 - CONFIDENCE)
+    lo, hi = result.conf_int(alpha=1 - CONFIDENCE)
     return (
         scouts.size,
         others.size,
-        float(found.prob1),
+        float(result.prob1),
         max(float(lo), 0.0),
         min(float(hi), 1.0),
-        max(float(found.pvalue), float(alike)),
+        max(float(result.pvalue), float(alike)),
     )
 
 

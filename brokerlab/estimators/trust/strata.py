@@ -101,10 +101,10 @@ def against_level(counts: pl.DataFrame, level: float, confidence: float) -> pl.D
 
 def _step() -> pl.Expr:
     """Return the step of the number of jobs seen, in words."""
-    said = pl.lit(_STEPS[0])
+    step = pl.lit(_STEPS[0])
     for start, words in _STEPS.items():
-        said = pl.when(pl.col("seen") >= start).then(pl.lit(words)).otherwise(said)
-    return said.alias("seen")
+        step = pl.when(pl.col("seen") >= start).then(pl.lit(words)).otherwise(step)
+    return step.alias("seen")
 
 
 def _label(names: tuple[str, ...]) -> pl.Expr:

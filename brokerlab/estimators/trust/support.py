@@ -64,7 +64,7 @@ def _class(old: pl.DataFrame, new: pl.DataFrame, names: tuple[str, ...]) -> _Row
     """Count the jobs of a class that was never learnt."""
     known = old.select(names).unique()
     outside = new.select(names).join(known, on=names, how="anti", nulls_equal=True)
-    said = pl.concat_str(
+    text = pl.concat_str(
         [pl.col(n).cast(pl.String).fill_null("unknown") for n in names], separator=" / "
     )
     return (
@@ -74,7 +74,7 @@ def _class(old: pl.DataFrame, new: pl.DataFrame, names: tuple[str, ...]) -> _Row
         outside.height,
         None,
         None,
-        _usual(outside, said),
+        _usual(outside, text),
     )
 
 
@@ -89,11 +89,11 @@ def _range(old: pl.DataFrame, new: pl.DataFrame, name: str) -> _Row:
     return (name, old.height, new.height, outside.height, first, last, example)
 
 
-def _usual(outside: pl.DataFrame, said: pl.Expr) -> str | None:
+def _usual(outside: pl.DataFrame, text: pl.Expr) -> str | None:
     """Return the most frequent value, the first of several in the order of the alphabet."""
     if outside.is_empty():
         return None
-    counted = outside.select(said=said)["said"].value_counts(sort=False)
+    counted = outside.select(said=text)["said"].value_counts(sort=False)
     return str(counted.sort("count", "said", descending=[True, False])["said"][0])
 
 

@@ -31,7 +31,7 @@ def guess_errors(
     summed error / summed time), ``ratio`` (error / that of the rule of least error), ``ratio_lo, ratio_hi`` (interval
     over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
     """
-    guesses = _compared_guesses(trial)
+    guesses = _compare_guesses(trial)
     answered = np.logical_and.reduce([np.isfinite(each) for each in guesses.values()])
     kept = answered & (~trial.records["is_scout"] & ~trial.records["censored"]).to_numpy()
     if not kept.any():
@@ -57,7 +57,7 @@ def guesses_by_clock(trials: Mapping[At, Trial], **drawn: Any) -> pl.DataFrame:
     return pl.concat(guess_errors(trial, **drawn) for trial in trials.values())
 
 
-def _compared_guesses(trial: Trial) -> dict[str, FloatArray]:
+def _compare_guesses(trial: Trial) -> dict[str, FloatArray]:
     """Return the guesses of the deployed rule, and of all others that answer for nearly all jobs."""
     judged = (~trial.records["is_scout"]).to_numpy()
     return {

@@ -126,9 +126,9 @@ def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str,
 def predict_log(jobs: Any) -> dict[str, FloatArray]:
     """Let every simple rule and like jobs say how long each job runs, when it is submitted."""
     frame = checked(jobs)
-    said = {each.name: each.replay(frame, levels=(LEVEL,)).point for each in log_rules()}
+    predicted = {each.name: each.replay(frame, levels=(LEVEL,)).point for each in log_rules()}
     ours = HeldBounds(LikeJobs("walltime"), "walltime").replay(frame, levels=(LEVEL,))
-    return said | {MEDIAN: ours.point, BOUND: ours.only_promised().at(LEVEL)}
+    return predicted | {MEDIAN: ours.point, BOUND: ours.only_promised().at(LEVEL)}
 
 
 def compare_predictions(
@@ -156,26 +156,29 @@ def compare_predictions(
     frame = checked(jobs)
     half = slice(frame.height // 2, None)
     run_s = frame["used"].to_numpy()[half]
-    said = {name: each[half] for name, each in predicted.items()}
-    table = pl.DataFrame([_scored(name, each, run_s) for name, each in said.items()])
+    predictions = {name: each[half] for name, each in predicted.items()}
+    table = pl.DataFrame([_score(name, each, run_s) for name, each in predictions.items()])
     best = table.filter(pl.col("method").is_in(held_against)).sort("mae_s", nulls_last=True)[
         "method"
     ][0]
     columns: dict[str, Any] = {"user": frame["jeditaskid"][half]}
-    best_error = np.abs(said[best] - run_s)
-    for name, each in said.items():
+    best_error = np.abs(predictions[best] - run_s)
+    for name, each in predictions.items():
         answered = np.isfinite(each) & np.isfinite(best_error)
         columns[f"jobs of {name}"] = answered.astype(float)
         columns[f"error of {name}"] = np.where(answered, np.abs(each - run_s), 0.0)
         columns[f"best of {name}"] = np.where(answered, best_error, 0.0)
         columns[f"under of {name}"] = (run_s > each * ROUNDING).astype(float)
     formulas = {
-        **{f"ratio {name}": (f"error of {name}", f"best of {name}") for name in said},
-        **{f"under {name}": (f"under of {name}", f"jobs of {name}") for name in said},
+        **{f"ratio {name}": (f"error of {name}", f"best of {name}") for name in predictions},
+        **{f"under {name}": (f"under of {name}", f"jobs of {name}") for name in predictions},
     }
     drawn: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
-    found = clustered(pl.DataFrame(columns), formulas, unit="user", **drawn).row(0, named=True)
-    ends = [{f"{what}{end}": found[f"{what} {name}{end}"] for what, end in _ENDS} for name in said]
+    result = clustered(pl.DataFrame(columns), formulas, unit="user", **drawn).row(0, named=True)
+    ends = [
+        {f"{what}{end}": result[f"{what} {name}{end}"] for what, end in _ENDS}
+        for name in predictions
+    ]
     schema = {f"{what}{end}": pl.Float64 for what, end in _ENDS}
     return pl.concat(
         [table.with_columns(best_peer=pl.lit(best)), pl.DataFrame(ends, schema=schema)],
@@ -186,19 +189,19 @@ def compare_predictions(
 _ENDS = (("under", "_lo"), ("under", "_hi"), ("ratio", ""), ("ratio", "_lo"), ("ratio", "_hi"))
 
 
-def _scored(name: str, said_s: FloatArray, run_s: FloatArray) -> dict[str, object]:
+def _score(name: str, said_s: FloatArray, run_s: FloatArray) -> dict[str, object]:
     answered = np.isfinite(said_s)
     if not answered.any():
         nothing = dict.fromkeys(("mae_s", "median_s", "accuracy", "under", "over_allocation"))
         return {"method": name, "jobs": run_s.size, "answered": 0.0, **nothing}
-    said, run = said_s[answered], run_s[answered]
+    predicted_s, run = said_s[answered], run_s[answered]
     return {
         "method": name,
-        **errors_of(said, run),
+        **errors_of(predicted_s, run),
         "jobs": run_s.size,
         "answered": float(answered.mean()),
-        "under": float((run > said * ROUNDING).mean()),
-        "over_allocation": float(np.maximum(said - run, 0).sum() / run.sum()),
+        "under": float((run > predicted_s * ROUNDING).mean()),
+        "over_allocation": float(np.maximum(predicted_s - run, 0).sum() / run.sum()),
     }
 
 
@@ -208,7 +211,7 @@ def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) 
     for name, log in logs.items():
         predicted = predict_log(log.jobs)
         compared = compare_predictions(log.jobs, predicted, n_boot=n_boot, seed=seed)
-        scored = _scored_jobs(log.jobs, predicted, compared["best_peer"][0])
+        scored = _score_jobs(log.jobs, predicted, compared["best_peer"][0])
         first_s, last_s = scored["decided_s"].min(), scored["decided_s"].max()
         log_name = pl.lit(name).alias("log")
         methods.append(
@@ -226,14 +229,12 @@ def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) 
     )
 
 
-def _scored_jobs(
-    jobs: pl.DataFrame, predicted: Mapping[str, FloatArray], best: str
-) -> pl.DataFrame:
+def _score_jobs(jobs: pl.DataFrame, predicted: Mapping[str, FloatArray], best: str) -> pl.DataFrame:
     """Return scored jobs with two errors, misses (null: no bound), and how many jobs the user had submitted before."""
     run, both = pl.col("used"), pl.col(MEDIAN).is_finite() & pl.col(best).is_finite()
     bound = pl.col(BOUND)
-    said = pl.DataFrame({name: predicted[name] for name in {MEDIAN, BOUND, best}})
-    every = checked(jobs).hstack(said).select(
+    columns = pl.DataFrame({name: predicted[name] for name in {MEDIAN, BOUND, best}})
+    every = checked(jobs).hstack(columns).select(
         "decided_s",
         user="jeditaskid",
         earlier=pl.int_range(pl.len()).over("jeditaskid"),
@@ -265,11 +266,11 @@ def _strata(scored: pl.DataFrame) -> pl.DataFrame:
         "under": pl.Float64,
         "ratio": pl.Float64,
     }
-    rows = [_summed(name, user, part) for name, user, part in parts if part.height]
+    rows = [_sum(name, user, part) for name, user, part in parts if part.height]
     return pl.DataFrame(rows, schema=schema)
 
 
-def _summed(name: str, user: int | None, part: pl.DataFrame) -> dict[str, Any]:
+def _sum(name: str, user: int | None, part: pl.DataFrame) -> dict[str, Any]:
     """Return one row of the strata."""
     ours, best = float(part["error"].sum()), float(part["best_error"].sum())
     return {

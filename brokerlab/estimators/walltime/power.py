@@ -64,9 +64,9 @@ class PowerStudy:
             "analysis": self.analysis or {},
         }
         rows = [
-            (f"{source} {name}", float(x), found.get(f"{name}_lo"), found.get(f"{name}_hi"))
-            for source, found in numbers.items()
-            for name, x in found.items()
+            (f"{source} {name}", float(x), result.get(f"{name}_lo"), result.get(f"{name}_hi"))
+            for source, result in numbers.items()
+            for name, x in result.items()
             if not name.endswith(("_lo", "_hi"))
         ]
         ends = dict.fromkeys(("x", "x_lo", "x_hi"), pl.Float64)
@@ -212,15 +212,15 @@ def _usage(paths: Sequence[Path]) -> pl.DataFrame | None:
         "wall_s": pl.col("WallDuration"),
         "normalised_hs06s": pl.col("NormalisedWallDuration"),
     }
-    return _selected(paths, columns)
+    return _select(paths, columns)
 
 
 def _cpu_times(paths: Sequence[Path]) -> pl.DataFrame | None:
     columns = {"queue": pl.col("SITE"), "cpu_s": pl.col("CPU_CONSUMPTION_TIME").cast(pl.Float64)}
-    return _selected(paths, columns)
+    return _select(paths, columns)
 
 
-def _selected(paths: Sequence[Path], columns: Mapping[str, pl.Expr]) -> pl.DataFrame | None:
+def _select(paths: Sequence[Path], columns: Mapping[str, pl.Expr]) -> pl.DataFrame | None:
     """Return the columns of all files; null without a file."""
     frames = []
     for path in paths:
@@ -344,15 +344,15 @@ def drift(usage: Any) -> Drift:
         is_default=((pl.col("power") - DEFAULT).abs() < 1e-3).all(),
     )  # fmt: skip
     by_site = by_site.sort("range", "site", descending=[True, False])
-    told = by_site.filter(pl.col("months") > 1)
-    moved = told.filter(pl.col("steps") > 0).height
-    lo, hi = proportion_confint(moved, max(told.height, 1), method="wilson")
+    several = by_site.filter(pl.col("months") > 1)
+    moved = several.filter(pl.col("steps") > 0).height
+    lo, hi = proportion_confint(moved, max(several.height, 1), method="wilson")
     return Drift(
         months=months,
         by_site=by_site,
         left_out=frame.height - used.height,
         ln_sd=float(np.std(np.log(by_site["last"].to_numpy()), ddof=1)) if by_site.height > 1 else 0.0,
-        moved=moved / max(told.height, 1),
+        moved=moved / max(several.height, 1),
         moved_lo=float(lo),
         moved_hi=float(hi),
     )  # fmt: skip

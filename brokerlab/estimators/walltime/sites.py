@@ -59,9 +59,9 @@ def power_slopes(jobs: Any) -> pl.DataFrame:
     }
     rows = []
     for task, time, part in _parts(_timed(jobs), per_event=True):
-        told = _cannot(part)
+        notes = _cannot(part)
         head = {"jeditaskid": task, "time": time, "jobs": part.height, "queues": part["queue"].n_unique()}  # fmt: skip
-        rows.append(head | ({"missing": told} if told else _slope(part)))
+        rows.append(head | ({"missing": notes} if notes else _slope(part)))
     return pl.DataFrame(rows, schema=schema)
 
 
@@ -116,7 +116,7 @@ def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
     for task, time, part in _parts(_timed(jobs), per_event=True):
         if part["queue"].n_unique() < FEWEST_QUEUES:
             continue
-        errors = _carried(part)
+        errors = _carry(part)
         names = errors.columns[1:]
         by_queue = errors.select("queue").unique(maintain_order=True)
         by_queue = by_queue.join(_means(errors, names), on="queue", maintain_order="left")
@@ -237,17 +237,17 @@ def _slope(part: pl.DataFrame) -> dict[str, float | str]:
     model = sm.MixedLM(part["y"].to_numpy(), np.column_stack(x), groups=queues)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a variance of 0 between queues is an answer
-        found = model.fit(reml=True)
-    if not np.isfinite(found.bse[1]):
+        result = model.fit(reml=True)
+    if not np.isfinite(result.bse[1]):
         return {"missing": "its uncertainty cannot be told"}
-    wide = stats.t.ppf(TAILS[1], part["queue"].n_unique() - 2) * found.bse[1]
-    slope = float(found.params[1])
+    wide = stats.t.ppf(TAILS[1], part["queue"].n_unique() - 2) * result.bse[1]
+    slope = float(result.params[1])
     return {
         "slope": slope,
         "slope_lo": slope - float(wide),
         "slope_hi": slope + float(wide),
-        "between_sd": float(np.sqrt(found.cov_re[0, 0])),
-        "within_sd": float(np.sqrt(found.scale)),
+        "between_sd": float(np.sqrt(result.cov_re[0, 0])),
+        "within_sd": float(np.sqrt(result.scale)),
     }
 
 
@@ -257,21 +257,21 @@ def _means(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     return sums.with_columns(pl.col(names) / pl.col("n"))
 
 
-def _carried(part: pl.DataFrame) -> pl.DataFrame:
+def _carry(part: pl.DataFrame) -> pl.DataFrame:
     """Return ``queue`` and the error of every job, by way."""
     firsts = part.group_by("queue").agg(pl.col("x").first())
     means = _means(part, ["y"]).join(firsts, on="queue", how="left", maintain_order="left")
     y, x = means["y"].to_numpy(), means["x"].to_numpy()
     n = y.size
-    told = np.empty((n, 3))
+    values = np.empty((n, 3))
     for k in range(n):
         others = np.arange(n) != k
         base, middle = y[others].mean(), x[others].mean()
         dx = x[others] - middle
         slope = float(dx @ (y[others] - base) / (dx @ dx)) if dx @ dx > 0 else 0.0
-        told[k] = base, base - (x[k] - middle), base + slope * (x[k] - middle)
+        values[k] = base, base - (x[k] - middle), base + slope * (x[k] - middle)
     frame = means.select("queue", "n", own="y").with_columns(
-        pl.Series(name, told[:, k]) for k, name in enumerate((NO_POWER, RULE, FITTED))
+        pl.Series(name, values[:, k]) for k, name in enumerate((NO_POWER, RULE, FITTED))
     )
     rows = part.select("queue", "y").join(frame, on="queue", how="left", maintain_order="left")
     alone = (pl.col("own") * pl.col("n") - pl.col("y")) / (pl.col("n") - 1)

@@ -26,9 +26,9 @@ def between_queues(
         raise InsufficientDataError(
             f"jobs at {sums.shape[0]} queues: {FEWEST_QUEUES} or more are needed"
         )
-    found = shares(sums, np.random.default_rng(seed), n_boot=n_boot)
-    del found["sd_lo"], found["sd_hi"]
-    return {"jobs": part.height, "queues": sums.shape[0], **found}
+    result = shares(sums, np.random.default_rng(seed), n_boot=n_boot)
+    del result["sd_lo"], result["sd_hi"]
+    return {"jobs": part.height, "queues": sums.shape[0], **result}
 
 
 def shares(sums: FloatArray, rng: np.random.Generator, *, n_boot: int) -> dict[str, float]:

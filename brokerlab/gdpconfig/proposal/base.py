@@ -127,11 +127,11 @@ def entry_problems(change: Change, *, new_value: bool) -> list[str]:
     entry = Entry(change.app, change.component, change.key, **asdict(change.after))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # that it counts as undefined
-        found = Config((entry,)).found(change.key, app=change.app, component=change.component)
-    if found.value == change.new or (found.entry is None and not new_value):
+        result = Config((entry,)).found(change.key, app=change.app, component=change.component)
+    if result.value == change.new or (result.entry is None and not new_value):
         return []
     return [
-        f"{change.place}: the entry to be written is {found.value!r}, the new value is said to be {change.new!r}"
+        f"{change.place}: the entry to be written is {result.value!r}, the new value is said to be {change.new!r}"
     ]
 
 
@@ -179,7 +179,7 @@ def places_of(config: Config) -> dict[str, str]:
 
 
 def moved(
-    base: Mapping[str, str], present: Mapping[str, str], told: Collection[str] = ()
+    base: Mapping[str, str], present: Mapping[str, str], known: Collection[str] = ()
 ) -> list[str]:
     """Say which places are new, gone or changed since a base was written down, but for those already told."""
     if base and not present:
@@ -187,10 +187,10 @@ def moved(
         return [f"the configuration has no entries, the base had {n}: give the present one"]
     problems = []
     for place in sorted(base.keys() | present.keys()):
-        if base.get(place) != present.get(place) and place not in told:
+        if base.get(place) != present.get(place) and place not in known:
             how = "new" if place not in base else "gone" if place not in present else "changed"
             problems.append(f"{place}: {how} since the proposal was made")
-    return problems or ([] if told else ["the digest of the configuration differs"])
+    return problems or ([] if known else ["the digest of the configuration differs"])
 
 
 def apply_change(entries: list[Entry], change: Change) -> None:

@@ -77,16 +77,16 @@ def conflicts(
     ``touched_only`` other keys of that configuration may have changed.
     """
     parts = sorted(filed, key=lambda one: (one.name, one.proposal.digest))
-    found = set[Conflict]()
+    result = set[Conflict]()
     for pair in combinations(parts, 2):
-        found.update(_of_values(pair))
-        found.update(_of_scopes(pair))
-        found.update(_of_guard_rails(pair))
-        found.update(_of_bases(pair) if config is None else _of_defaults(pair, config))
+        result.update(_of_values(pair))
+        result.update(_of_scopes(pair))
+        result.update(_of_guard_rails(pair))
+        result.update(_of_bases(pair) if config is None else _of_defaults(pair, config))
     if config is not None:
         for part in parts:
-            found.update(_with_config(part, config, touched_only=touched_only))
-    return tuple(sorted(found))
+            result.update(_with_config(part, config, touched_only=touched_only))
+    return tuple(sorted(result))
 
 
 def by_entry(part: Filed) -> dict[Where, Change]:
@@ -148,10 +148,10 @@ def _asked_after(change: Change) -> set[str]:
     places: set[str] = set()
     for template, scope_text in product(chain(row.key).keys, ("(.+?)", "(.+)")):
         parts = re.split(PLACEHOLDER, template)
-        found = re.fullmatch(scope_text.join(map(re.escape, parts[::2])), change.key)
-        if found is None:
+        result = re.fullmatch(scope_text.join(map(re.escape, parts[::2])), change.key)
+        if result is None:
             continue
-        asked = expand(row.key, dict(zip(parts[1::2], found.groups(), strict=True)))
+        asked = expand(row.key, dict(zip(parts[1::2], result.groups(), strict=True)))
         if change.key in asked:
             later = asked[asked.index(change.key) + 1 :]
             places.update(f"{change.app}/{change.component}/{key}" for key in later)

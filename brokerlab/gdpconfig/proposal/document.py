@@ -152,56 +152,56 @@ class Proposal(Result):
 
     def problems(self) -> list[str]:
         """Return everything that is wrong inside the document; empty if nothing is."""
-        found = character_problems(asdict(self))
+        result = character_problems(asdict(self))
         if not self.title or len(self.title) > MAX_TITLE or not self.title.isprintable():
-            found.append(f"title: one printable line of 1 to {MAX_TITLE} characters is needed")
-        found += [
+            result.append(f"title: one printable line of 1 to {MAX_TITLE} characters is needed")
+        result += [
             f"{name}: {'a text is needed' if not text else f'{len(text)} characters, at most {MAX_NOTE}'}"
             for name, text in ((name, getattr(self, name)) for name in NOTES)
             if text is not None and not 0 < len(text) <= MAX_NOTE
         ]
         if self.created_at.tzinfo is not None:
-            found.append(f"created_at: UTC without zone is needed, found {self.created_at}")
+            result.append(f"created_at: UTC without zone is needed, found {self.created_at}")
         if not self.changes:
-            found.append("changes: at least one key is needed")
+            result.append("changes: at least one key is needed")
         differ = [change for change in self.changes if change.action != "none"]
         if self.kind == "change" and self.changes and not differ:
-            found.append('changes: nothing would change; a verdict "keep" is of kind keep')
+            result.append('changes: nothing would change; a verdict "keep" is of kind keep')
         if self.kind == "keep":
-            found += [f"{change.place}: a keep must not change it" for change in differ]
+            result += [f"{change.place}: a keep must not change it" for change in differ]
         places = [(change.place, change.vo) for change in self.changes]
-        found += [
+        result += [
             f"{place}: occurs twice" for place, vo in set(places) if places.count((place, vo)) > 1
         ]
         for change in self.changes:
             unknown = base.key_problems(change, new_value=not self.takes_back)
-            found += unknown or base.entry_problems(change, new_value=not self.takes_back)
+            result += unknown or base.entry_problems(change, new_value=not self.takes_back)
         for change in self.changes if self.kind == "change" and not self.takes_back else ():
-            found += base.guard_problems(change)
+            result += base.guard_problems(change)
         filters = self.evidence.filters or {}
-        found += [
+        result += [
             f"evidence.filters: name {name!r}, value {value!r}: both need a text; leave out what does not restrict"
             for name, value in filters.items()
             if not name or not value
         ]
         if not self.sources and not self.takes_back:  # each part of a merged one was checked alone
-            found += filter_problems((change.key for change in differ), filters)
-        found += [
+            result += filter_problems((change.key for change in differ), filters)
+        result += [
             f"evidence.windows.{window.name}: start {window.start} is not before end {window.end}"
             for window in self.evidence.windows
             if window.start >= window.end
         ]
-        found += [
+        result += [
             f"evidence.effects.{effect.quantity}: interval {effect.low} to {effect.high} is reversed"
             for effect in self.evidence.effects
             if effect.low is not None and effect.high is not None and effect.low > effect.high
         ]
-        found += [
+        result += [
             f"evidence.effects.{effect.quantity}: coverage {effect.coverage} is no share from 0 to 1"
             for effect in self.evidence.effects
             if effect.coverage is not None and not 0 <= effect.coverage <= 1
         ]
-        return found
+        return result
 
     def annotated(
         self,
@@ -244,8 +244,8 @@ class Proposal(Result):
         known = [one for one in self.changes if not base.key_problems(one, new_value=False)]
         if config is None:
             return [problem for change in known if (problem := base.default_problem(change))]
-        found = [base.base_problem(config, change) for change in known]
-        problems = [problem for problem in found if problem]
+        result = [base.base_problem(config, change) for change in known]
+        problems = [problem for problem in result if problem]
         if len(known) < len(self.changes):
             return problems
         if not problems and base.keys_digest(config, self.changes) != self.digests.keys:

@@ -92,15 +92,15 @@ def read(path: str | Path, reports: str | Path | None = None) -> Filed:
 
 def read_all(paths: Iterable[str | Path], reports: str | Path | None = None) -> list[Filed]:
     """Read several proposals as :func:`read`; everything that is wrong with any of them is told at once."""
-    found, problems = [], []
+    result, problems = [], []
     for path in paths:
         try:
-            found.append(read(path, reports))
+            result.append(read(path, reports))
         except ProposalError as error:
             problems.append(str(error))
     if problems:
         raise ProposalError("\n".join(problems))
-    return found
+    return result
 
 
 def find(folder: str | Path) -> list[Filed | Broken]:
@@ -115,7 +115,7 @@ def find(folder: str | Path) -> list[Filed | Broken]:
     root = Path(folder)
     if not root.exists():
         raise ProposalError(f"{root}: there is no such folder")
-    found: list[Filed | Broken] = []
+    result: list[Filed | Broken] = []
     for path in [root] if root.is_file() else sorted(root.rglob(PATTERN)):
         if not path.is_file() or any(part[0] == "." for part in path.relative_to(root).parts):
             continue
@@ -124,13 +124,13 @@ def find(folder: str | Path) -> list[Filed | Broken]:
         try:
             filed = read(path)
         except ProposalError as error:
-            found.append(Broken(str(path), " ".join(str(error).split()), *made))
+            result.append(Broken(str(path), " ".join(str(error).split()), *made))
             continue
         if run is not None and run.failed:
-            found.append(Broken(str(path), "the run that wrote it failed afterwards", *made))
+            result.append(Broken(str(path), "the run that wrote it failed afterwards", *made))
         else:
-            found.append(filed)
-    return found
+            result.append(filed)
+    return result
 
 
 def newest(filed: Iterable[Filed]) -> tuple[list[Filed], list[Filed]]:

@@ -127,13 +127,13 @@ def effect_text(effect: Effect) -> str:
     text = f"{effect.quantity}: {shown(effect.current)} -> {shown(effect.proposed)}{unit}"
     if effect.difference is None:
         return text
-    text += f", {_signed(effect.difference)}"
+    text += f", {_sign(effect.difference)}"
     if effect.low is None or effect.high is None:
         return f"{text} (no interval)"
     level = "" if effect.level is None else f", {100 * effect.level:g} %"
     if effect.coverage is not None:
         level += f", covers {100 * effect.coverage:.3g} %"
-    return f"{text} ({_signed(effect.low)} to {_signed(effect.high)}{level})"
+    return f"{text} ({_sign(effect.low)} to {_sign(effect.high)}{level})"
 
 
 def shown(value: float | None) -> str:
@@ -144,7 +144,7 @@ def shown(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _signed(value: float) -> str:
+def _sign(value: float) -> str:
     return f"{'+' if value > 0 else ''}{shown(value)}"
 
 

@@ -47,11 +47,11 @@ def merge(
         ConfigError: The configuration has a history: choose ``config.at(time)``.
     """
     parts = _different(filed)
-    found = [
+    result = [
         str(conflict) for conflict in conflicts(parts, config=config, touched_only=touched_only)
     ]
-    reject(found, f"the {len(parts)} proposals cannot be merged, {len(found)} conflict(s)")
-    merged = _merged(parts, created_at, config)
+    reject(result, f"the {len(parts)} proposals cannot be merged, {len(result)} conflict(s)")
+    merged = _merge(parts, created_at, config)
     reject(merged.problems(), "the merged proposal is not sound")
     return merged
 
@@ -70,7 +70,7 @@ def _different(filed: Iterable[Filed]) -> list[Filed]:
     return [part for _, part in sorted(parts.items())]
 
 
-def _merged(parts: Sequence[Filed], created_at: datetime, config: Config | None) -> Proposal:
+def _merge(parts: Sequence[Filed], created_at: datetime, config: Config | None) -> Proposal:
     changes = _changes(parts)
     every = {source.digest: source for part in parts for source in part.sources}
     sources = tuple(sorted(every.values(), key=lambda source: (source.title, source.digest)))
@@ -94,15 +94,15 @@ def _merged(parts: Sequence[Filed], created_at: datetime, config: Config | None)
 
 def _changes(parts: Sequence[Filed]) -> tuple[Change, ...]:
     """Return every change once, under the guard rails of all, sorted by place and VO."""
-    found: dict[Where, Change] = {}
+    result: dict[Where, Change] = {}
     for part in parts:
         for where, change in by_entry(part).items():
-            other = found.get(where, change)
+            other = result.get(where, change)
             low, high = tighter(change, other)
             unit = min(change.unit, other.unit)
-            found[where] = replace(change, minimum=low, maximum=high, unit=unit)
-    ordered = sorted(found, key=lambda where: (where[0], where[1] or ""))
-    return tuple(found[where] for where in ordered)
+            result[where] = replace(change, minimum=low, maximum=high, unit=unit)
+    ordered = sorted(result, key=lambda where: (where[0], where[1] or ""))
+    return tuple(result[where] for where in ordered)
 
 
 def _title(sources: Sequence[Source]) -> str:
@@ -117,31 +117,31 @@ def _only(values: set[str | None]) -> str | None:
 
 def _evidence(parts: Sequence[Filed], sources: Sequence[Source]) -> Evidence:
     """Return the evidence of all, each piece with the keys it belongs to."""
-    told = [_labelled(part) for part in parts]
+    labelled = [_labelled(part) for part in parts]
     verdicts = " ".join(f"({n}) {source.verdict}" for n, source in enumerate(sources, start=1))
-    filters = _by_name(parts, (one.filters for one in told))
-    stated = bool(filters) or all(one.filters is not None for one in told)
+    filters = _by_name(parts, (one.filters for one in labelled))
+    stated = bool(filters) or all(one.filters is not None for one in labelled)
     return Evidence(
         verdict=f"{len(sources)} proposals, each measured with its own keys alone; what they do together was not "
         f"measured. {verdicts}",
-        effects=_once((one.effects for one in told), lambda effect: effect.quantity),
-        windows=_once((one.windows for one in told), lambda window: window.name),
-        helps=_once((one.helps for one in told), lambda who: who.how),
-        hurts=_once((one.hurts for one in told), lambda who: who.how),
-        numbers=_by_name(parts, (one.numbers for one in told)),
-        synthetic=any(one.synthetic for one in told),
+        effects=_once((one.effects for one in labelled), lambda effect: effect.quantity),
+        windows=_once((one.windows for one in labelled), lambda window: window.name),
+        helps=_once((one.helps for one in labelled), lambda who: who.how),
+        hurts=_once((one.hurts for one in labelled), lambda who: who.how),
+        numbers=_by_name(parts, (one.numbers for one in labelled)),
+        synthetic=any(one.synthetic for one in labelled),
         filters=filters if stated else None,
     )
 
 
-def _by_name(parts: Sequence[Filed], told: Iterable[Mapping[str, T] | None]) -> dict[str, T]:
+def _by_name(parts: Sequence[Filed], pieces: Iterable[Mapping[str, T] | None]) -> dict[str, T]:
     """Return what all state by name, sorted; the same name with another value gets the digest of its proposal."""
-    found: dict[str, T] = {}
-    for part, values in zip(parts, told, strict=True):
+    result: dict[str, T] = {}
+    for part, values in zip(parts, pieces, strict=True):
         for name, value in (values or {}).items():
-            taken = name in found and found[name] != value
-            found[f"{name} [{part.proposal.digest[7:15]}]" if taken else name] = value
-    return dict(sorted(found.items()))
+            taken = name in result and result[name] != value
+            result[f"{name} [{part.proposal.digest[7:15]}]" if taken else name] = value
+    return dict(sorted(result.items()))
 
 
 def _once(groups: Iterable[Iterable[T]], labelled: Callable[[T], str]) -> tuple[T, ...]:

@@ -62,7 +62,7 @@ def _steps(change: Change, rows: list[Row]) -> list[Row]:
     place = {name: getattr(change, name) for name in PLACE}
     if change.before is None and change.after is not None:
         new = {**dict.fromkeys(ALWAYS), **place, **asdict(change.after)}
-        index = sum(_sorted_by(row) <= _sorted_by(new) for row in rows)
+        index = sum(_sort_by(row) <= _sort_by(new) for row in rows)
         rows.insert(index, new)
         return [_step("add", f"/entries/{index}", new)]
     index = next(i for i, row in enumerate(rows) if all(row[k] == v for k, v in place.items()))
@@ -77,7 +77,7 @@ def _steps(change: Change, rows: list[Row]) -> list[Row]:
     return steps + [_step("replace", f"{path}/{name}", v) for name, v in content.items()]
 
 
-def _sorted_by(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _sort_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     return row["app"], row["component"], row["key"]
 
 

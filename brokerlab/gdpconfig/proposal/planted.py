@@ -59,14 +59,14 @@ def compare_with_planted(items: Sequence[Item], planted: pl.DataFrame) -> pl.Dat
                 "wrong": row["wrong"],
                 "planted": row["planted"],
                 "best": _range(row["best"], row["best_lo"], row["best_hi"]),
-                **_proposed(item, change),
+                **_propose(item, change),
                 "outcome": _outcome(row, change if item and _changes(item) else None),
                 "trades": row["trades"],
             }
         )
     others = {key: pair for key, pair in named.items() if _changes(pair[0])}
     rows += [
-        {"key": key, **_proposed(*pair), "outcome": "nothing planted"}
+        {"key": key, **_propose(*pair), "outcome": "nothing planted"}
         for key, pair in sorted(others.items())
     ]
     names = ("planted", "best", "proposed", "verdict", "label", "outcome", "trades")
@@ -89,7 +89,7 @@ def _changes(item: Item) -> bool:
     return item.proposal.kind == "change"
 
 
-def _proposed(item: Item | None, change: Change | None) -> dict[str, str | None]:
+def _propose(item: Item | None, change: Change | None) -> dict[str, str | None]:
     if item is None or change is None:
         return {"proposed": None, "verdict": None, "label": None}
     new = set_value(change.new) if _changes(item) else None

@@ -200,7 +200,7 @@ def review(
         noted = first if first.proposal.notes else one
         proof = one if first.report is None and one.report is not None else first
         once[one.proposal.digest] = replace(proof, proposal=noted.proposal)
-    items = _sorted_by_group([_item(one, config) for one in once.values()])
+    items = _sort_by_group([_item(one, config) for one in once.values()])
     decide = [item for item in items if item.group == "decide"]
     return Review(
         folder=Path(folder),
@@ -210,7 +210,7 @@ def review(
         n_copies=len(counts) - len(once),
         broken=tuple(one for one in every if isinstance(one, Broken)),
         conflicts=_conflicts(items, config),
-        merged=_merged(decide, config, created_at),
+        merged=_merge(decide, config, created_at),
     )
 
 
@@ -225,7 +225,7 @@ def _item(filed: Filed, config: Config) -> Item:
     return Item(group=group, label="", filed=filed, state=state, not_again=_not_again(filed))
 
 
-def _sorted_by_group(items: Sequence[Item]) -> tuple[Item, ...]:
+def _sort_by_group(items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items, those to be decided numbered; synthetic ones are decided on only where all are."""
     decide = [item for item in items if item.group == "decide"]
     real = [item for item in decide if not item.proposal.evidence.synthetic]
@@ -270,20 +270,20 @@ def _conflicts(items: Sequence[Item], config: Config) -> tuple[Conflict, ...]:
             one,
             first=names.get(one.first, one.first),
             second=names.get(one.second, one.second),
-            why=_renamed(one.why, names),
+            why=_rename(one.why, names),
         )
         for one in every
         if agenda & {one.first, one.second}
     )
 
 
-def _renamed(text: str, names: dict[str, str]) -> str:
+def _rename(text: str, names: dict[str, str]) -> str:
     for path, name in names.items():
         text = text.replace(path, name)
     return text
 
 
-def _merged(decide: Sequence[Item], config: Config, created_at: datetime) -> Proposal | None:
+def _merge(decide: Sequence[Item], config: Config, created_at: datetime) -> Proposal | None:
     """Return several proposals as one, if they do not conflict."""
     if len(decide) < 2:
         return None
@@ -437,10 +437,10 @@ def people_frame(items: Sequence[Item]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(("label", "side", "who", "how"), pl.String))
 
 
-def conflicts_frame(found: Sequence[Conflict]) -> pl.DataFrame:
+def conflicts_frame(conflicts: Sequence[Conflict]) -> pl.DataFrame:
     """Return one row per conflict: ``place, kind, first, second, why``."""
     names = ("place", "kind", "first", "second", "why")
-    return pl.DataFrame([vars(one) for one in found], schema=dict.fromkeys(names, pl.String))
+    return pl.DataFrame([vars(one) for one in conflicts], schema=dict.fromkeys(names, pl.String))
 
 
 def answers_frame(answers: Mapping[str, Answer]) -> pl.DataFrame:

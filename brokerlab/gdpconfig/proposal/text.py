@@ -130,7 +130,7 @@ def verified(
                     f"{acting} not the base of {document.title!r}",
                 ),
             )
-            wrong += ["\n  ".join([f"{what}:", *found]) for found, what in checks if found]
+            wrong += ["\n  ".join([f"{what}:", *result]) for result, what in checks if result]
             documents.append(document)
         except ProposalError as error:
             wrong.append(str(error))

@@ -132,8 +132,8 @@ def _measured_on(filed: Filed) -> list[str]:
     numbers = proposal.evidence.numbers or {}
     lines += [f"{name}: {'unknown' if n is None else n}" for name, n in numbers.items()]
     digests = proposal.digests
-    told = {"archive": digests.archive, "rules": digests.rules, "base": digests.config}
-    return lines + [f"{name} {digest}" for name, digest in told.items() if digest]
+    document = {"archive": digests.archive, "rules": digests.rules, "base": digests.config}
+    return lines + [f"{name} {digest}" for name, digest in document.items() if digest]
 
 
 def _proof(filed: Filed, source: Source) -> list[str]:

@@ -162,13 +162,13 @@ def _instants(
     """Number the instants of the period, on the grid of their step."""
     begin = start or first + min(timedelta(seconds=SAMPLE_S), (last - first) / 2)
     until = end or last
-    found = instants_of(begin, until, every, closed="both")
-    if found.is_empty():
+    result = instants_of(begin, until, every, closed="both")
+    if result.is_empty():
         raise EmptyPeriodError(
             f"no instant from {begin} to {until} in steps of {every}; jobs that queues are rated "
             f"by were made from {first} to {last}: choose start, end and every within"
         )
-    return found
+    return result
 
 
 def _logged(archive: Archive) -> int | None:

@@ -81,7 +81,7 @@ class QueueRatings(Result):
             return self
         same = all(getattr(rules, name) == getattr(self.rules, name) for name in STATISTICS)
         bare = self.cells.select(*KEYS, "at", "day", "slots", "jobs")
-        return _rated(self.period, rules, self.stats if same else None, bare)
+        return _rate(self.period, rules, self.stats if same else None, bare)
 
     def frame(self) -> pl.DataFrame:
         """Return one row per instant and queue."""
@@ -123,15 +123,15 @@ def classes(
 
 def rate_queues(period: Period) -> QueueRatings:
     """Rate the queues at every instant (docs/rules/classes.md 1 to 3)."""
-    return _rated(period, period.rules, None, _cells(period))
+    return _rate(period, period.rules, None, _cells(period))
 
 
-def _rated(
+def _rate(
     period: Period, rules: ClassRules, stats: pl.DataFrame | None, cells: pl.DataFrame
 ) -> QueueRatings:
     stats = period.wait_stats(rules) if stats is None else stats
-    found = classification.site_classes(stats, period.queues, period.activity, rules=rules)
-    rated = found.classes.select(
+    result = classification.site_classes(stats, period.queues, period.activity, rules=rules)
+    rated = result.classes.select(
         "snapshot",
         *["computingsite", "class_name", "reason"],
         *["w_cl95upp", "long_q_n", "long_q_mean", "ranking"],
@@ -146,7 +146,7 @@ def _rated(
         class_name=pl.when(known).then("class_name").otherwise(pl.lit(NONE)),
         used=pl.when(known).then("class_name").otherwise(pl.lit(_DEFAULT)),
     )
-    return QueueRatings(period=period, rules=rules, stats=stats, found=found, cells=named)
+    return QueueRatings(period=period, rules=rules, stats=stats, found=result, cells=named)
 
 
 def _cells(period: Period) -> pl.DataFrame:

@@ -177,8 +177,8 @@ def limits_by_weight(
     counts = [(pl.col("kind") == kind).sum().alias(f"n_{kind}") for kind in (STEERED, SAMPLED)]
     table = _with_all(held).group_by("band", "day").agg(*late, *counts)
     order = pl.DataFrame({"band": [*(band_name(*pair) for pair in BANDS), "all"]})
-    found = order.join(cells, on="band", maintain_order="left")
-    found = found.with_columns(share=pl.col("cells") / max(known.height, 1))
+    result = order.join(cells, on="band", maintain_order="left")
+    result = result.with_columns(share=pl.col("cells") / max(known.height, 1))
     for kind in (STEERED, SAMPLED):
         part = clustered(
             table.filter(pl.col(f"n_{kind}") > 0),
@@ -189,8 +189,8 @@ def limits_by_weight(
             seed=seed,
         )
         columns = ["band", kind, f"{kind}_lo", f"{kind}_hi"]
-        found = found.join(part.select(columns), on="band", how="left", maintain_order="left")
-    return found
+        result = result.join(part.select(columns), on="band", how="left", maintain_order="left")
+    return result
 
 
 def _with_limit(cells: pl.DataFrame) -> pl.DataFrame:

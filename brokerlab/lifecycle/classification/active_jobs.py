@@ -58,8 +58,8 @@ def user_slots(
         everyone = changes.with_columns(produsername=pl.lit(TOTAL))
         changes = pl.concat([changes, everyone])
     measures = [f"{kind}{status}" for status in STATUSES for kind in ("n", "slots")]
-    found = levels(changes, KEYS, measures, instants)
-    return found.with_columns(
+    result = levels(changes, KEYS, measures, instants)
+    return result.with_columns(
         nqueue=pl.sum_horizontal(f"n{status}" for status in QUEUED),
         slotsqueue=pl.sum_horizontal(f"slots{status}" for status in QUEUED),
     )
@@ -78,8 +78,8 @@ def share_job_stats(jobs: Any, *, status_log: Any | None = None, at: At) -> pl.D
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)
     rows = _sums(table, log, instants, ("gshare",), "hs06", "hs")
-    found = levels(rows, ("gshare", "status"), ("n", "hs"), instants)
-    return found.rename({"status": "jobstatus", "n": "njobs"}).with_columns(
+    result = levels(rows, ("gshare", "status"), ("n", "hs"), instants)
+    return result.rename({"status": "jobstatus", "n": "njobs"}).with_columns(
         pl.col("hs").cast(pl.Float64)
     )
 

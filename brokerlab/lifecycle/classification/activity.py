@@ -63,16 +63,16 @@ def queue_activity(jobs: Any, *, at: At, vo: str | None = None) -> pl.DataFrame:
     starts = _rate_starts(started, instants)
     parts = [_rate(starts, instants, name, seconds) for name, seconds in WINDOWS.items()]
     parts.append(_analysis_starts(started, instants))
-    found = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
-    found = found.join(parts[2], on=keys, how="full", coalesce=True)
-    labelled = parts[2].height > 0 or _labelled(table)
+    result = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
+    result = result.join(parts[2], on=keys, how="full", coalesce=True)
+    labelled = parts[2].height > 0 or _label(table)
     counted = pl.col(names[2]).fill_null(0) if labelled else pl.lit(None, pl.Int64)
-    return found.with_columns(
+    return result.with_columns(
         pl.col(*WINDOWS).fill_null(0.0), counted.alias("analysis_starts_1d")
     ).sort(keys)
 
 
-def _labelled(jobs: nw.LazyFrame[Any]) -> bool:
+def _label(jobs: nw.LazyFrame[Any]) -> bool:
     """Whether any job says what kind of job it is."""
     known = jobs.filter(~nw.col("prodsourcelabel").is_null()).select("prodsourcelabel")
     return collect(known.head(1)).height > 0
@@ -112,11 +112,11 @@ def _rate(starts: pl.DataFrame, instants: Instants, name: str, seconds: int) -> 
     past = np.searchsorted(first, grid, side="right")
     enter = np.searchsorted(end, grid, side="right")
     changes = starts.with_columns(enter=enter, leave=np.minimum(past, gone))
-    found = levels(changes, ["computingsite"], ["cores"], instants)
-    place = np.searchsorted(instants.at_us, found["at"].cast(pl.Int64).to_numpy())
+    result = levels(changes, ["computingsite"], ["cores"], instants)
+    place = np.searchsorted(instants.at_us, result["at"].cast(pl.Int64).to_numpy())
     hours = (end - first)[place] * GRID_S / HOUR_S
-    rate = pl.Series(name, found["cores"].to_numpy() / hours, dtype=pl.Float64)
-    return found.drop("cores").with_columns(rate)
+    rate = pl.Series(name, result["cores"].to_numpy() / hours, dtype=pl.Float64)
+    return result.drop("cores").with_columns(rate)
 
 
 def _window(instants: Instants, seconds: int) -> tuple[IntArray, IntArray]:
@@ -135,6 +135,8 @@ def _analysis_starts(jobs: nw.LazyFrame[Any], instants: Instants) -> pl.DataFram
     counted = placed.group_by("computingsite", "enter", "leave").agg(
         nw.len().cast(nw.Int64()).alias("analysis_starts_1d")
     )
-    found = collect(counted)
-    places = {name: place_of_cell(found[name], instants, null=0) for name in ("enter", "leave")}
-    return levels(found.with_columns(**places), ["computingsite"], ["analysis_starts_1d"], instants)
+    result = collect(counted)
+    places = {name: place_of_cell(result[name], instants, null=0) for name in ("enter", "leave")}
+    return levels(
+        result.with_columns(**places), ["computingsite"], ["analysis_starts_1d"], instants
+    )

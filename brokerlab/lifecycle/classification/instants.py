@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import IntArray
-from brokerlab.times import numbered_instants, time_of
+from brokerlab.times import number_instants, time_of
 
 At: TypeAlias = datetime | str | Sequence[datetime | str] | pl.DataFrame
 """What a public function takes as ``at``: an instant, several, or a table ``snapshot``, ``at`` (UTC without zone)."""
@@ -39,7 +39,7 @@ class Instants:
                 {"snapshot": range(len(times)), "at": times},
                 schema={"snapshot": pl.Int64, "at": pl.Datetime("us")},
             )
-        return cls(*numbered_instants(at, "at"))
+        return cls(*number_instants(at, "at"))
 
     def __len__(self) -> int:
         return len(self.at_us)

@@ -58,7 +58,7 @@ def wait_moments(
     queues, instants = len(sample.begin) - 1, len(at)
     count = np.zeros((queues, instants), np.int64)
     bits = np.zeros((queues, instants), np.int64)
-    found = np.full((queues, instants, 6), np.nan)
+    result = np.full((queues, instants, 6), np.nan)
     widest = 0
     for queue in range(queues):
         widest = max(widest, sample.begin[queue + 1] - sample.begin[queue])
@@ -78,8 +78,8 @@ def wait_moments(
                 basis |= sample.basis[row]
             count[queue, k], bits[queue, k] = n, basis
             for number, value in enumerate(moments(values[:n], weights[:n])):
-                found[queue, k, number] = value
-    return count, bits, found
+                result[queue, k, number] = value
+    return count, bits, result
 
 
 @compiled

@@ -26,13 +26,13 @@ def with_cells(frame: nw.LazyFrame[Any], instants: Instants, *times: str) -> nw.
     counted = frame.with_columns(
         microseconds(frame, nw.col(name)).alias(name) - first for name in times
     )
-    limited = counted.with_columns(_limited(nw.col(name), last).alias(name) for name in times)
+    limited = counted.with_columns(_limit(nw.col(name), last).alias(name) for name in times)
     return limited.with_columns(
         ((nw.col(name) + (step - 1)) // step).cast(nw.Int64()).alias(name) for name in times
     )
 
 
-def _limited(after: nw.Expr, last: int) -> nw.Expr:
+def _limit(after: nw.Expr, last: int) -> nw.Expr:
     """Move what is before the first instant onto it, and what is after the last one behind it."""
     late = nw.when(after > last).then(nw.lit(last + 1)).otherwise(after)
     return nw.when(after <= 0).then(nw.lit(0)).otherwise(late)
@@ -70,8 +70,8 @@ def levels(
     )
     spread = summed.with_columns(place=pl.int_ranges("place", "until")).explode("place")
     place = spread["place"].cast(pl.Int64).to_numpy()
-    found = spread.select(*keys, *measures).with_columns(**instants.columns(place))
-    return found.select("snapshot", "at", *keys, *measures).sort("snapshot", *keys)
+    result = spread.select(*keys, *measures).with_columns(**instants.columns(place))
+    return result.select("snapshot", "at", *keys, *measures).sort("snapshot", *keys)
 
 
 def placed(spans: nw.LazyFrame[Any], instants: Instants) -> nw.LazyFrame[Any]:

@@ -36,15 +36,15 @@ def class_settings(
     rows = pl.DataFrame({"snapshot": [0]}) if snapshots is None else snapshots
     timed = config.has_history and "at" in rows.columns
     schema = {"snapshot": pl.Int64, **dict.fromkeys(KEYS, pl.Float64)}
-    found = []
+    result = []
     for row in rows.unique("snapshot").sort("snapshot").iter_rows(named=True):
         then = config.at(row["at"]) if timed else config
-        found.append((row["snapshot"], *(_value(then, key, rules) for key in KEYS.values())))
-    return pl.DataFrame(found, schema=schema, orient="row")
+        result.append((row["snapshot"], *(_value(then, key, rules) for key in KEYS.values())))
+    return pl.DataFrame(result, schema=schema, orient="row")
 
 
 def _value(config: Config, key: str, rules: ClassRules) -> float:
-    found = config.found(key, component=COMPONENT)
-    if found.entry is None and key == KEYS["threshold_b"]:
+    result = config.found(key, component=COMPONENT)
+    if result.entry is None and key == KEYS["threshold_b"]:
         return rules.default_threshold_b
-    return float(found.value)
+    return float(result.value)

@@ -169,10 +169,10 @@ class Tree:
 
     def ranked(self, ratio: dict[str, float], name: str | None = None) -> list[str]:
         """Return the leaves under a share, siblings by ratio at every level, ties in order of definition."""
-        found: list[str] = []
+        result: list[str] = []
         for child in sorted(self.children.get(name, []), key=ratio.__getitem__):
-            found += self.ranked(ratio, child) if child in self.children else [child]
-        return found
+            result += self.ranked(ratio, child) if child in self.children else [child]
+        return result
 
 
 def _usage(

@@ -111,14 +111,14 @@ def site_classes(
     rules = ClassRules.of(rules)
     given = {"wait_stats": wait_stats, "queues": queues}
     tables = prepared(given if activity is None else {**given, "activity": activity}, CONTRACTS)
-    rows = _joined(tables, rules)
+    rows = _join(tables, rules)
     ranked = rows.filter(pl.col("reason").is_null())
     percentiles = _percentiles(rows, ranked, rules)
-    classified = _classified(rows.join(percentiles, on="snapshot", how="left"), rules)
+    classified = _classify(rows.join(percentiles, on="snapshot", how="left"), rules)
     return SiteClasses(classified, percentiles, rules.digest)
 
 
-def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
+def _join(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
     """Join type and activity to the statistics, and say why a queue is not classified."""
     kind = pl.coalesce("resource_type", "resource_type_q")
     queues = latest(tables["queues"]).select(computingsite="panda_queue", resource_type=kind)
@@ -168,15 +168,15 @@ def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) ->
     ordered = basis.select("snapshot", column).sort("snapshot")
     snapshots, first = np.unique(ordered["snapshot"].to_numpy(), return_index=True)
     parts = np.split(ordered[column].to_numpy(), first[1:])
-    found = []
+    result = []
     for snapshot, values in zip(
         snapshots, parts, strict=False
     ):  # of no queue there is one empty part
         # not numerics.percentile: queues of equal ranking must give exactly it, as "<=" compares with it
         low, high = np.quantile(values, ranks)
-        found.append((int(snapshot), len(values), float(low), float(high)))
+        result.append((int(snapshot), len(values), float(low), float(high)))
     names = {"snapshot": pl.Int64, "n_ranked": pl.Int64, "p33": pl.Float64, "p67": pl.Float64}
-    taken = pl.DataFrame(found, schema=names, orient="row")
+    taken = pl.DataFrame(result, schema=names, orient="row")
     every = rows.select("snapshot").unique().sort("snapshot")
     joined = every.join(taken, on="snapshot", how="left", maintain_order="left")
     low, high = (
@@ -191,7 +191,7 @@ def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) ->
     return joined.with_columns(pl.col("n_ranked").fill_null(0), **limits)
 
 
-def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
+def _classify(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     """Compare every queue with the limits; a limit that is null compares as false."""
     ranking, upper, limit = pl.col("ranking"), pl.col("w_cl95upp"), pl.col("hi_limit_s")
     waiting, few = pl.col("long_q_n"), rules.short_queue_jobs

@@ -143,7 +143,7 @@ def task_classes(
     _check_usage(used, columns)
     rated = _with(known, used.with_columns(has_usage=pl.lit(1)), ["username"])
     rated = rated.join(class_settings(config, rules, when), on="snapshot", how="left")
-    return TaskClasses(_classified(rated, rules), rules.digest, config.digest)
+    return TaskClasses(_classify(rated, rules), rules.digest, config.digest)
 
 
 def _with(rows: pl.DataFrame, table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -188,7 +188,7 @@ def _boosted(rules: ClassRules) -> pl.Expr:
     return ((before == A) & few["a"]) | ((before == B) & few["b"])
 
 
-def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
+def _classify(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     """Rate every row."""
     files, some = pl.col("nfiles"), pl.col("nfiles") > 0
     left = pl.max_horizontal(files - pl.col("nfilesfinished") - pl.col("nfilesfailed"), 0)
@@ -200,7 +200,7 @@ def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     }
     before = _usage_class(rules).cast(pl.Int64)
     rated = known.with_columns(**part, n_rem=n_rem, class_before=before)
-    told = rated.with_columns(boosted=_boosted(rules).fill_null(value=False))
+    boosted = rated.with_columns(boosted=_boosted(rules).fill_null(value=False))
     express = (pl.col("gshare") == EXPRESS_ANALYSIS).fill_null(value=False) & rules.express_is_s
     used = pl.col("has_usage").is_not_null() | (rules.missing_usage == "zero")
     evaluated, best = used | express, express | pl.col("boosted")
@@ -215,7 +215,7 @@ def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
         .otherwise(pl.lit("usage"))
     )
     moves = used & pl.col("boosted") & (pl.col("gshare") == USER_ANALYSIS)
-    named = told.with_columns(
+    named = boosted.with_columns(
         value.alias("class"), reason=reason, to_express=moves.fill_null(value=False)
     )
     return (

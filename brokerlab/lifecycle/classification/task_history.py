@@ -63,14 +63,14 @@ def task_states(tasks: Any, *, status_log: Any | None = None, at: At) -> pl.Data
     rows = collect(nw.concat(parts).filter(nw.col("status").is_in(list(STATUSES))))
     when = pl.DataFrame(instants.columns(pl.int_range(len(instants), eager=True).to_numpy()))
     # a task is rated for days: rows are as many as the result has
-    found = when.join_where(
+    result = when.join_where(
         rows.with_columns(pl.col("enter").fill_null(pl.lit(0).cast(pl.Datetime("us")))),
         pl.col("enter") <= pl.col("at"),
         pl.col("leave").is_null() | (pl.col("leave") > pl.col("at")),
     )
     columns = ["snapshot", "at", *_KEPT, "status", "modificationtime"]
     return (
-        found.with_columns(modificationtime=pl.min_horizontal("modificationtime", "at"))
+        result.with_columns(modificationtime=pl.min_horizontal("modificationtime", "at"))
         .select(columns)
         .sort("snapshot", "jeditaskid")
     )

@@ -87,8 +87,8 @@ def wait_stats(
     waits = _waits(table, log, instants, rules)
     names = waits["computingsite"].unique().sort()
     half_life_s = rules.half_life_hours * HOUR_S
-    count, bits, found = kernels.wait_moments(_sample(waits, names), instants.at_us, half_life_s)
-    w_mean = found[:, :, 1]
+    count, bits, result = kernels.wait_moments(_sample(waits, names), instants.at_us, half_life_s)
+    w_mean = result[:, :, 1]
     # without a mean above 0 nobody waits for longer than it: there is no long queue to speak of
     limit = np.where(w_mean > 0, w_mean, np.inf)
     queued = _queued(table, log, queues, instants, rules)
@@ -96,7 +96,7 @@ def wait_stats(
     matrices = {"n": count, "bits": bits, "long_q_n": longer, "total_us": total_us}
     place, queue = np.nonzero(count.T)
     flat = {name: matrix[queue, place] for name, matrix in matrices.items()}
-    return _told(flat, found[queue, place], instants.columns(place), names.gather(queue), rules)
+    return _told(flat, result[queue, place], instants.columns(place), names.gather(queue), rules)
 
 
 def _waits(
@@ -186,8 +186,8 @@ def _push(queues: Any | None) -> list[str]:
     table = narrow(
         queues, "queues", {"panda_queue": TEXT, "workflow": TEXT}, ("panda_queue", "workflow")
     )
-    found = collect(table.filter(nw.col("workflow").str.starts_with("push")))
-    return found["panda_queue"].to_list()
+    result = collect(table.filter(nw.col("workflow").str.starts_with("push")))
+    return result["panda_queue"].to_list()
 
 
 def _sample(rows: pl.DataFrame, names: pl.Series) -> kernels.Sample:
@@ -209,13 +209,13 @@ def _sample(rows: pl.DataFrame, names: pl.Series) -> kernels.Sample:
 
 def _told(
     flat: dict[str, IntArray],
-    found: FloatArray,
+    values: FloatArray,
     at: dict[str, pl.Series],
     names: pl.Series,
     rules: ClassRules,
 ) -> pl.DataFrame:
     """Make the result from flat arrays, one place per row."""
-    weights, w_mean, w_stdev, mean, stdev, median = found.T
+    weights, w_mean, w_stdev, mean, stdev, median = values.T
     others = (flat["n"] - 1).astype(np.float64)
     w_freedom = weights if rules.effective_n == "weights" else others
     w_stdev = np.where(w_stdev <= ROUNDING * w_mean, 0.0, w_stdev)
@@ -244,9 +244,9 @@ def _told(
     ]
     no_wait = pl.when(~pl.col("waits")).then(pl.lit("no_wait"))
     degenerate = pl.when(pl.col("w_cl95upp").is_null()).then(pl.lit("degenerate"))
-    told = frame.with_columns(
+    rows = frame.with_columns(
         pl.when("waits").then("long_q_n"),
         reason=pl.coalesce(no_wait, degenerate),
         wait_basis=bits.replace_strict(list(range(8)), basis, return_dtype=pl.String),
     )
-    return told.select(pl.col(name).cast(dtype) for name, dtype in COLUMNS.items())
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in COLUMNS.items())

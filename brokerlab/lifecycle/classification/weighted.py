@@ -79,6 +79,6 @@ def weighted_upper_limit(
     total, w_mean, w_stdev, mean, stdev, median = moments(waits, weights)
     numbers = np.array([w_mean, mean]), np.array([w_stdev, stdev])
     upper, unweighted = upper_limit(*numbers, np.array([total, len(values) - 1.0]), cl)
-    found = (w_mean, w_stdev, upper, mean, stdev, median, unweighted)
-    told = [None if np.isnan(number) else float(number) for number in found]
-    return WeightedLimit(len(values), float(total), *told)
+    result = (w_mean, w_stdev, upper, mean, stdev, median, unweighted)
+    plain = [None if np.isnan(number) else float(number) for number in result]
+    return WeightedLimit(len(values), float(total), *plain)

@@ -140,7 +140,7 @@ def _running(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
         number=9, name="running", action="kill", statuses=statuses,
         **fixed(since, 21 * DAY_S), condition=true(), exempt=exempt,
     )  # fmt: skip
-    found = [
+    result = [
         TimeoutRule(
             number=8, name="sent", action="fail", statuses=("sent",),
             **fixed("modificationtime", half_hour), condition=true(), exempt=exempt,
@@ -149,14 +149,14 @@ def _running(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
         running,
     ]  # fmt: skip
     if rules.second_look:
-        found.append(
+        result.append(
             TimeoutRule(
                 number=9, name="running", action="fail", statuses=statuses,
                 **fixed(since, 21 * DAY_S), condition=true(), exempt=exempt,
                 second_s=_second(rules, 21 * DAY_S),
             )
         )  # fmt: skip
-    return (*found, *_heartbeats(rules, limits))
+    return (*result, *_heartbeats(rules, limits))
 
 
 def _second(rules: TimeoutRules, limit_s: int) -> nw.Expr | None:
@@ -175,7 +175,7 @@ def _heartbeats(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
     silence = fixed("modificationtime", min(limits.heartbeat_s.values()))
     silence |= {"limit_s": col("heartbeat_s")}
     keys = ("HEARTBEAT_TIMEOUT_<workflow>",)
-    found = [
+    result = [
         TimeoutRule(
             number=10, name="heartbeat", action="fail", statuses=statuses, **silence,
             condition=true(), exempt=exempt, keys=keys,
@@ -183,7 +183,7 @@ def _heartbeats(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
         )
     ]  # fmt: skip
     if rules.heartbeat_two_checks:
-        found.append(
+        result.append(
             TimeoutRule(
                 number=10, name="heartbeat", action="fail", statuses=statuses,
                 **fixed("modificationtime", limits.heartbeat_s["analysis"]),
@@ -192,14 +192,14 @@ def _heartbeats(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
             )
         )  # fmt: skip
     if not rules.transferring_heartbeat_users:
-        found.append(
+        result.append(
             TimeoutRule(
                 number=11, name="heartbeat_transferring", action="fail", statuses=("transferring",),
                 **silence, condition=col("jobsubstatus") != "", where=col("heartbeat_own"), exempt=everywhere(rules), keys=keys,
                 second_s=col("heartbeat_s") if rules.second_look else None,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(result)
 
 
 def _ending(rules: TimeoutRules, limits: Limits, least_s: int) -> tuple[TimeoutRule, ...]:

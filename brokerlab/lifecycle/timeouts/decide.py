@@ -84,10 +84,10 @@ class Timeouts(Result):
             "pandaid", maintain_order=True
         )
         actions = strongest.agg(pl.col("action").first(), action_rule=pl.col("rule").first())
-        found = order.group_by("pandaid", maintain_order=True).agg(
+        result = order.group_by("pandaid", maintain_order=True).agg(
             rules=pl.col("rule").unique(maintain_order=True), first_rule=pl.col("rule").first()
         )
-        return found.join(actions, on="pandaid", how="left", maintain_order="left")
+        return result.join(actions, on="pandaid", how="left", maintain_order="left")
 
 
 def decide(
@@ -129,13 +129,13 @@ def decide(
     held["queues"] = latest(held["queues"])
     limits = limits_of(held["queues"], chosen, settings)
     known = facts(held, at=moment, rules=chosen, limits=limits)
-    found = judged(known, timeout_rules(chosen, limits), at=moment)
-    parts = [found.filter("acts")]
+    result = judged(known, timeout_rules(chosen, limits), at=moment)
+    parts = [result.filter("acts")]
     if chosen.analysis_rebrokerage:
         parts.append(analysis_rebrokerage(held, at=moment, config=settings))
     return Timeouts(
         _told(pl.concat(parts, how="diagonal")),
-        _told(found.filter(~pl.col("acts"))),
+        _told(result.filter(~pl.col("acts"))),
         moment,
         chosen,
         settings.digest,
@@ -162,8 +162,10 @@ def judging(known: pl.LazyFrame, order: Sequence[TimeoutRule]) -> pl.LazyFrame:
             frame = frame.filter(opener.max().over("computingsite"))
         late = frame.with_columns(since_us=rule.since, limit_s=rule.limit_s, due_us=rule.due_us)
         late = late.filter(nw.col("due_us") < now)
-        told = late.with_columns(acts=(rule.agrees_us < now).fill_null(value=False) & ~rule.spares)
-        parts.append(_rows(told.to_native(), rule))
+        judged = late.with_columns(
+            acts=(rule.agrees_us < now).fill_null(value=False) & ~rule.spares
+        )
+        parts.append(_rows(judged.to_native(), rule))
     return pl.concat(parts)
 
 
@@ -186,8 +188,8 @@ def _empty() -> pl.DataFrame:
     return pl.DataFrame(schema={**SCHEMA, "acts": pl.Boolean})
 
 
-def _told(found: pl.DataFrame) -> pl.DataFrame:
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows in order; of two rules of one name and action that fire the one with the lower limit."""
     order = ["pandaid", "number", "action", "limit_h"]
-    kept = found.select(*SCHEMA).sort(order)
+    kept = rows.select(*SCHEMA).sort(order)
     return kept.unique(["pandaid", "rule", "action"], keep="first", maintain_order=True)

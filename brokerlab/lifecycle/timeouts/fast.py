@@ -73,7 +73,7 @@ def fast_rebrokerage(
     chosen = TimeoutRules.of(rules)
     settings = config if config is not None else Config.empty()
     held = prepared(tables, FAST_TABLES)
-    judged = _judged(_counts(held["share_job_stats"], held), chosen, settings)
+    judged = _judge(_counts(held["share_job_stats"], held), chosen, settings)
     known = _with_exemptions(judged, held["queues"], chosen)
     wanted = known.with_columns(wanted=_wanted(chosen))
     moved = _oldest(held["jobs"], wanted)
@@ -104,7 +104,7 @@ def fast_rebrokerage_at(
     chosen = TimeoutRules.of(rules)
     settings = config if config is not None else Config.empty()
     held = prepared(tables, FAST_TABLES | AT_INSTANTS)
-    known = _judged(_counts(held["share_job_stats"], held, "snapshot"), chosen, settings)
+    known = _judge(_counts(held["share_job_stats"], held, "snapshot"), chosen, settings)
     exempted = _with_exemptions(known, held["queues"], chosen, "snapshot")
     return exempted.with_columns(n_moved=_wanted(chosen))
 
@@ -130,7 +130,7 @@ def _counts(stats: pl.DataFrame, held: Mapping[str, pl.DataFrame], *over: str) -
     return counts.with_columns(nq_total=total).sort(*over, *KEY)
 
 
-def _judged(counts: pl.DataFrame, rules: TimeoutRules, config: Config) -> pl.DataFrame:
+def _judge(counts: pl.DataFrame, rules: TimeoutRules, config: Config) -> pl.DataFrame:
     """Add the thresholds, the conditions 4.1 to 4.3 and the excess."""
     shares = counts["gshare"].unique().sort().to_list()
     least = {share: share_threshold(config, share) for share in shares}

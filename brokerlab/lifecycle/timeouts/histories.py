@@ -106,8 +106,8 @@ def histories(
     table, log, signs = spans.read(jobs, status_log, heartbeats)
     asked = [rule.scaled(least) for rule in _order(places, chosen, settings)]
     others = [rule for other in also for rule in _order(places, other, settings)]
-    found = collect(_late(spans.spans(table, log, signs, at), asked, others))
-    known = with_queues(found, places)
+    result = collect(_late(spans.spans(table, log, signs, at), asked, others))
+    known = with_queues(result, places)
     return Histories(
         known, _idle_times(table, known), places, settings, chosen, microseconds_of(at), least
     )
@@ -231,8 +231,8 @@ def _idle_times(table: nw.LazyFrame[Any], known: pl.DataFrame) -> pl.DataFrame:
     )
     step = IDLE_S * SECOND
     long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)
-    found = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
-    return found.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
+    result = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
+    return result.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
 
 
 def _when_idle(timed: pl.LazyFrame, idle: pl.LazyFrame) -> pl.LazyFrame:

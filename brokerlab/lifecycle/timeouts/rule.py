@@ -131,12 +131,12 @@ class Wait(TypedDict):
 
 
 def _references() -> Mapping[str, nw.Expr]:
-    found = {name: col(f"{name}_us") for name in TIMES}
-    modified, ended = found["modificationtime"], found["endtime"]
+    result = {name: col(f"{name}_us") for name in TIMES}
+    modified, ended = result["modificationtime"], result["endtime"]
     return {
-        **found,
+        **result,
         "modificationtime or endtime": nw.min_horizontal(modified, ended),
-        "endtime, else starttime": nw.coalesce(ended, found["starttime"]),
+        "endtime, else starttime": nw.coalesce(ended, result["starttime"]),
     }
 
 

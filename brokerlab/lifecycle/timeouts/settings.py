@@ -37,10 +37,10 @@ class Limits:
         """Look the limits up (docs/rules/waiting.md 1)."""
         heartbeat, own = {}, set()
         for workflow in (PRODUCTION, ANALYSIS, *sorted(set(workflows))):
-            found = config.found(HEARTBEAT, workflow=workflow)
-            if found.value is not None:
-                heartbeat[workflow] = found.value * HOUR_S
-            if found.entry is not None:
+            result = config.found(HEARTBEAT, workflow=workflow)
+            if result.value is not None:
+                heartbeat[workflow] = result.value * HOUR_S
+            if result.entry is not None:
                 own.add(workflow)
         return cls(
             defined_s=int(number(config, "TIMEOUT_defined") * HOUR_S),
@@ -64,7 +64,7 @@ def analysis_limit_s(config: Config, workinggroup: str | None) -> int:
 
 def share_threshold(config: Config, gshare: str) -> tuple[float, bool]:
     """Return the least queued jobs of a share at a queue [jobs], and whether that is for reporting only."""
-    found = config.found(NQUEUE, gshare=gshare)
-    stored = found.value if found.entry is not None else None
+    result = config.found(NQUEUE, gshare=gshare)
+    stored = result.value if result.entry is not None else None
     least: float = stored or Config.empty().get(NQUEUE, gshare=gshare)
     return least, not stored

@@ -61,15 +61,15 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
     ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
     ``final``, its status, ``over_us``, since when.
     """
-    found = status_spans(jobs, log, KEEP).with_columns(live=nw.col("leave").is_null())
+    result = status_spans(jobs, log, KEEP).with_columns(live=nw.col("leave").is_null())
     end = nw.when(nw.col("live")).then(nw.lit(until)).otherwise(nw.col("leave"))
-    dated = found.with_columns(
+    dated = result.with_columns(
         leave=nw.min_horizontal(end.cast(TIME), nw.lit(until).cast(TIME)),
         enter=nw.coalesce("enter", "creationtime"),
     ).filter(nw.col("enter") < nw.col("leave"))
     beats = nw.col("status").is_in(BEATING)
     if signs is not None:
-        divided = _divided(dated.filter(beats), signs)
+        divided = _divide(dated.filter(beats), signs)
         enter, leave = nw.col("enter"), nw.col("leave")
         whole = dated.filter(~beats).with_columns(sign=enter, begin=enter, end=leave)
         dated = nw.concat([whole, divided])
@@ -80,7 +80,7 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
     return _as_jobs(dated)
 
 
-def _divided(beating: Lazy, signs: Lazy) -> Lazy:
+def _divide(beating: Lazy, signs: Lazy) -> Lazy:
     """Divide spans at signs of life: ``sign`` and ``begin`` are the last one, ``end`` the next."""
     columns = beating.collect_schema().names()
     sign = signs.select("pandaid", sign=nw.col("modificationtime"))

@@ -96,13 +96,13 @@ def fast_rebrokerage_over(
         "queues": waiting.histories.places,
         "slots": _slots(waiting),
     }
-    shares = _judged(waiting, tables, waiting.config)
+    shares = _judge(waiting, tables, waiting.config)
     if shares.is_empty():
         return None
     means = _Means(shares["computingsite"].unique().sort(), instants.height, n_boot, seed)
     parts = []
     for key, value, current, config in _settings(waiting.config, shares, points):
-        told = means.of(_judged(waiting, tables, config))
+        judged = means.of(_judge(waiting, tables, config))
         about = {
             "key": key,
             "name": key.removeprefix(PREFIX),
@@ -110,7 +110,7 @@ def fast_rebrokerage_over(
             "is_current": value == current,
             "times": value / current,
         }
-        parts.append(told.select(*(pl.lit(v).alias(name) for name, v in about.items()), pl.all()))
+        parts.append(judged.select(*(pl.lit(v).alias(name) for name, v in about.items()), pl.all()))
     about_share = shares.group_by("gshare").agg(
         pl.col("dry_run", "threshold").first(), queued=pl.col("nq").sum() / instants.height
     )
@@ -143,7 +143,7 @@ def with_dry_run(shares: pl.DataFrame, *, too_few: int = 0) -> pl.DataFrame:
     return known.with_columns(onset=pl.col("met") & ~going)
 
 
-def _judged(waiting: Waiting, tables: Mapping[str, pl.DataFrame], config: Config) -> pl.DataFrame:
+def _judge(waiting: Waiting, tables: Mapping[str, pl.DataFrame], config: Config) -> pl.DataFrame:
     shares = fast_rebrokerage_at(tables, rules=waiting.rules, config=config)
     return with_dry_run(shares, too_few=1 if waiting.rules.fr_row_limit_bug else 0)
 
@@ -185,7 +185,7 @@ class _Means:
 
 def _places(shares: pl.DataFrame, n_instants: int) -> pl.DataFrame:
     met = shares.filter("met").group_by(PLACE)
-    found = met.agg(
+    result = met.agg(
         n_instants=pl.len().cast(pl.Int64),
         met_share=pl.len() / n_instants,
         n_onsets=pl.col("onset").sum().cast(pl.Int64),
@@ -194,7 +194,7 @@ def _places(shares: pl.DataFrame, n_instants: int) -> pl.DataFrame:
         max_jobs=pl.col("to_move").max(),
         dry_run=pl.col("dry_run").first(),
     )
-    return found.sort("onset_jobs", *PLACE, descending=[True, False, False])
+    return result.sort("onset_jobs", *PLACE, descending=[True, False, False])
 
 
 def _by_time(shares: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:

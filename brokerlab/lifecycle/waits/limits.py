@@ -71,13 +71,13 @@ def other_limits(
         both = pl.concat([rows, now, rules], how="diagonal").with_columns(
             pl.col(measures).fill_null(0)
         )
-        found = clustered(
+        result = clustered(
             both, formulas, unit="unit", by=RULE, measures=measures, units=units, n_boot=n_boot, seed=seed
         )  # fmt: skip
-        parts.append(found.with_columns(value=pl.lit(float(scale)), is_current=pl.lit(scale == 1)))
-    told = pl.concat(parts).join(_limits_as_set(by_scale), on=list(RULE), how="left")
+        parts.append(result.with_columns(value=pl.lit(float(scale)), is_current=pl.lit(scale == 1)))
+    limits = pl.concat(parts).join(_limits_as_set(by_scale), on=list(RULE), how="left")
     first = [*RULE, "value", "is_current", "limit_h"]
-    scaled = told.with_columns(limit_h=pl.col("limit_h") * pl.col("value"))
+    scaled = limits.with_columns(limit_h=pl.col("limit_h") * pl.col("value"))
     return scaled.select(*first, pl.exclude(first)).sort(*RULE, "value")
 
 

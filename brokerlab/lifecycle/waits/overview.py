@@ -44,14 +44,14 @@ def by_rule(
     """
     rule = list(RULE)
     draws: dict[str, Any] = {"units": waiting.units["unit"], "n_boot": n_boot, "seed": seed}
-    told = wasted_waiting(firings, **draws)
-    told = told.join(wait_of_jobs(firings), on=rule).join(usual_limits(firings), on=rule)
+    table = wasted_waiting(firings, **draws)
+    table = table.join(wait_of_jobs(firings), on=rule).join(usual_limits(firings), on=rule)
     none = pl.when("seen").then(0.0)
     quiet = quiet_rules(waiting, firings).select(*RULE, "limit_h", jobs=none)
     spared = wasted_waiting(waiting.exempted(firings), **draws).select(
         *RULE, pl.col("jobs", "jobs_lo", "jobs_hi").name.map(lambda n: n.replace("jobs", "spared"))
     )
-    every = pl.concat([told, quiet], how="diagonal").join(spared, on=rule, how="left")
+    every = pl.concat([table, quiet], how="diagonal").join(spared, on=rule, how="left")
     return with_names(every.sort(rule))
 
 
@@ -70,14 +70,14 @@ def by_level(
     """
     parts = []
     for column, name in strata.items():
-        found = wasted_waiting(
+        result = wasted_waiting(
             firings.with_columns(level=pl.col(column).fill_null("none")),
             by=["level", *RULE],
             units=waiting.units["unit"],
             n_boot=0 if column == UNIT_COLUMNS[waiting.unit] else n_boot,
             seed=seed,
         )
-        ordered = found.sort("jobs", "level", "number", descending=[True, False, False])
+        ordered = result.sort("jobs", "level", "number", descending=[True, False, False])
         parts.append(ordered.select(pl.lit(name).alias("stratum"), pl.all()))
     return with_names(pl.concat(parts))
 

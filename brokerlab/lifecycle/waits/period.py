@@ -290,8 +290,8 @@ def _live(jobs: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 def _statuses(table: Any) -> set[str]:
     """Return the statuses that a table has."""
-    found = collect(nw.from_native(table, pass_through=True).lazy().select("jobstatus").unique())
-    return set(found["jobstatus"].drop_nulls().to_list())
+    result = collect(nw.from_native(table, pass_through=True).lazy().select("jobstatus").unique())
+    return set(result["jobstatus"].drop_nulls().to_list())
 
 
 def _unlogged(jobs: nw.LazyFrame[Any], log: Any) -> int:

@@ -59,7 +59,7 @@ from brokerlab.workflows.batch.state import (
     State,
     blank,
 )
-from brokerlab.workflows.load import LONGEST_S, BatchJobs, checked_jobs
+from brokerlab.workflows.load import LONGEST_S, BatchJobs, check_jobs
 
 POLICIES = {
     "fcfs": FCFS,
@@ -92,8 +92,8 @@ def start(
     """
     order = _order(policy, priority, hosts)
     if replay and background is not None:
-        background = _replayed(background)
-    jobs = checked_jobs(background, hosts).sort("submit_s", maintain_order=True)
+        background = _replay(background)
+    jobs = check_jobs(background, hosts).sort("submit_s", maintain_order=True)
     table = np.zeros(len(jobs) + _SPARE, JOB)
     for name, column in (("submit", "submit_s"), ("request", "requested_s"), ("run", "run_s")):
         table[name][: len(jobs)] = np.round(jobs[column].to_numpy() * US)
@@ -243,7 +243,7 @@ class _Started(dy.Schema):
     start_s = f64("when it started", "s", required=True)
 
 
-def _replayed(jobs: Any) -> pl.DataFrame:
+def _replay(jobs: Any) -> pl.DataFrame:
     """Return jobs that are submitted when they started."""
     started = prepared({"jobs": jobs}, {"jobs": _Started})["jobs"]
     return polars_frame(jobs, BatchJobs).with_columns(submit_s=started["start_s"])
@@ -271,9 +271,9 @@ def _grown(state: State) -> State:
 
 def _expect(sim: Simulation, number: int, wanted: int) -> None:
     """Refuse to act on a job that is something else."""
-    found = status(sim, number)
-    if found != STATUS[wanted]:
-        raise ConfigError(f"job {number} is {found}, not {STATUS[wanted]}")
+    result = status(sim, number)
+    if result != STATUS[wanted]:
+        raise ConfigError(f"job {number} is {result}, not {STATUS[wanted]}")
 
 
 def estimate_start(sim: Simulation, hosts: int, requested_s: float) -> float:

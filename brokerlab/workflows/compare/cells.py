@@ -95,10 +95,10 @@ Told = Callable[[Cell], None]
 
 
 def finish(
-    plan: Plan, cells: Sequence[Cell], store: Kept, *, workers: int, told: Told
+    plan: Plan, cells: Sequence[Cell], store: Kept, *, workers: int, message: Told
 ) -> tuple[list[pl.DataFrame], dict[Cell, str]]:
     """Run cells."""
-    found: list[pl.DataFrame] = []
+    results: list[pl.DataFrame] = []
     lost: dict[Cell, str] = {}
     for cell, result in _results(plan, cells, workers):
         if isinstance(result, BrokenProcessPool):
@@ -107,9 +107,9 @@ def finish(
             lost[cell] = f"{type(result).__name__}: {result}"
         else:
             store.save(plan.key(cell), result)
-            found.append(result)
-            told(cell)
-    return found, lost
+            results.append(result)
+            message(cell)
+    return results, lost
 
 
 def _results(

@@ -71,7 +71,7 @@ class Comparison(Result):
         """
         both = self.done.filter(pl.col("strategy").is_in(BESIDE))
         notes, paper = BESIDE
-        found = differences(both, "turnaround", reference=paper, n_boot=n_boot, seed=seed)
+        result = differences(both, "turnaround", reference=paper, n_boot=n_boot, seed=seed)
         shapes = both.group_by("system", "workflow", "strategy").agg(
             one_job=(pl.col("shape") == "one job").mean(),
             task_by_task=(pl.col("shape") == "task by task").mean(),
@@ -80,8 +80,8 @@ class Comparison(Result):
         for name, suffix in ((notes, "_notes"), (paper, "_paper")):
             side = shapes.filter(pl.col("strategy") == name).drop("strategy")
             renamed = side.rename({c: c + suffix for c in ("one_job", "task_by_task")})
-            found = found.join(renamed, on=key, how="left", maintain_order="left")
-        return found
+            result = result.join(renamed, on=key, how="left", maintain_order="left")
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was compared, in numbers."""
@@ -134,13 +134,13 @@ def compare(
     """
     _refuse(workflows, systems, strategies, workers=workers, cell=1 if cell is None else cell)
     given = _times(systems, times, seed)
-    most = max(len(found) for found in given.values())
+    most = max(len(result) for result in given.values())
     size = max(1, -(-most // (2 * workers))) if cell is None else cell
     plan = Plan(
         workflows=workflows,
         systems=systems,
         strategies=chosen(strategies),
-        times={name: tuple(sorted(found)) for name, found in given.items()},
+        times={name: tuple(sorted(result)) for name, result in given.items()},
         partition_levels=partition_levels,
     )
     kept, cells = Kept(store), plan.cells(size)
@@ -152,8 +152,8 @@ def compare(
     }
     left = [part for part in cells if part not in known]
     with _Bar(len(left), shown=progress) as bar:
-        found, lost = finish(plan, left, kept, workers=workers, told=bar.told)
-    runs = pl.concat([pl.DataFrame(schema=SCHEMA), *known.values(), *found]).sort(KEY)
+        result, lost = finish(plan, left, kept, workers=workers, message=bar.told)
+    runs = pl.concat([pl.DataFrame(schema=SCHEMA), *known.values(), *result]).sort(KEY)
     missing = {part.label: why for part, why in sorted(lost.items(), key=lambda kv: kv[0].label)}
     return Comparison(plan=plan, runs=runs, missing=missing, seed=seed)
 
@@ -195,7 +195,7 @@ def _refuse(
     **numbers: int,
 ) -> None:
     given = {"workflows": workflows, "systems": systems, "strategies": strategies}
-    problems = [f"{name}: nothing is given" for name, found in given.items() if not found]
+    problems = [f"{name}: nothing is given" for name, result in given.items() if not result]
     problems += [f"{name}={n}: must be at least 1" for name, n in numbers.items() if n < 1]
     if problems:
         raise ConfigError("comparison: " + "; ".join(problems))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.intervals import CONFIDENCE, studentised, t_factor
+from brokerlab.intervals import CONFIDENCE, studentise, t_factor
 from brokerlab.numerics import FloatArray
 
 PLACE = ("system", "workflow")
@@ -79,9 +79,9 @@ def ratios(
     (95 % interval; null with a single instant); sorted.
     """
     logs = runs.with_columns(log=log_turnaround())
-    found = differences(logs, "log", reference=reference, by=by, n_boot=n_boot, seed=seed)
+    result = differences(logs, "log", reference=reference, by=by, n_boot=n_boot, seed=seed)
     ends = {f"ratio{end}": pl.col(f"diff{end}").exp() for end in ("", "_lo", "_hi")}
-    return found.select(*by, "strategy", "reference", "n", **ends)
+    return result.select(*by, "strategy", "reference", "n", **ends)
 
 
 def log_turnaround() -> pl.Expr:
@@ -131,7 +131,7 @@ def mean_interval(
     mean = float(values.mean())
     if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
         return mean, mean
-    _, low, high = studentised(values, np.ones(n), n_boot=n_boot, seed=seed)
+    _, low, high = studentise(values, np.ones(n), n_boot=n_boot, seed=seed)
     together = dependence(values)
     wider = np.sqrt(together) * t_factor(n / together, CONFIDENCE) / t_factor(n, CONFIDENCE)
     return float(mean - wider * (mean - low)), float(mean + wider * (high - mean))

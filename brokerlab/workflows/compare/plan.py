@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab import __version__
 from brokerlab.errors import ConfigError
 from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.load import checked_jobs
+from brokerlab.workflows.load import check_jobs
 from brokerlab.workflows.strategies import Strategy, strategy
 
 BEST = "best_partition"  # A search over runs, not a strategy of its own
@@ -35,7 +35,7 @@ class BatchSystem:
     def digest(self) -> str:
         """A digest of load, machine and policy."""
         buffer = io.BytesIO()
-        checked_jobs(self.background, self.hosts).write_ipc(buffer)
+        check_jobs(self.background, self.hosts).write_ipc(buffer)
         digest = hashlib.blake2b(buffer.getvalue(), digest_size=8)
         digest.update(f"{self.hosts} {self.policy}".encode())
         return digest.hexdigest()
@@ -119,16 +119,16 @@ class Cell:
 
 def chosen(strategies: Sequence[str | Strategy]) -> dict[str, Strategy | None]:
     """Return the strategies of a comparison by label; the rule sets ``notes`` and ``paper`` come together."""
-    found: list[tuple[str, Strategy | None]] = []
+    result: list[tuple[str, Strategy | None]] = []
     for item in strategies:
         if item == BEST:
-            found.append((BEST, None))
+            result.append((BEST, None))
         else:
             how = strategy(item) if isinstance(item, str) else item
-            found.append((how.label, how))
-    labels = [label for label, _ in found]
+            result.append((how.label, how))
+    labels = [label for label, _ in result]
     if len(set(labels)) < len(labels):
         raise ConfigError(f"strategies: each once, these are {', '.join(labels)}")
     if any(label.startswith("pilot_levels") for label in labels):
-        found += [(name, strategy(name)) for name in BESIDE if name not in labels]
-    return dict(found)
+        result += [(name, strategy(name)) for name in BESIDE if name not in labels]
+    return dict(result)

@@ -114,8 +114,8 @@ def _least(sight: _Sight) -> Answer:
             gap["diff"] if gap[name] is None else gap[name] for name in ("diff_lo", "diff_hi")
         )
         counts["least" if high < 0 else "larger" if low > 0 else "equal"] += 1
-    told = ", ".join(f"{word} at {n}" for word, n in counts.items())
-    return _answer(counts["larger"] == 0, f"{told} of {len(sight.places)} places")
+    counted = ", ".join(f"{word} at {n}" for word, n in counts.items())
+    return _answer(counts["larger"] == 0, f"{counted} of {len(sight.places)} places")
 
 
 def _giant_worst(sight: _Sight) -> Answer:
@@ -176,7 +176,7 @@ def _policy_less_than_cluster(sight: _Sight) -> Answer:
         )
     if not policies or not clusters:
         return Answer(outcome=UNTESTED, found="needs two machines, and one of them under two policies")  # fmt: skip
-    inside, between = (float(np.exp(np.median(found))) for found in (policies, clusters))
+    inside, between = (float(np.exp(np.median(result))) for result in (policies, clusters))
     return _answer(
         inside < between,
         f"median factor {inside:.2f} between policies, {between:.2f} between machines",
@@ -195,11 +195,11 @@ def _better_requests(sight: _Sight) -> Answer:
         if ratios and system.load:
             over = system.requested_load / system.load
             known.setdefault(system.cluster or name, []).append((over, float(np.median(ratios))))
-    points = sorted(tuple(np.mean(found, axis=0).tolist()) for found in known.values())
+    points = sorted(tuple(np.mean(result, axis=0).tolist()) for result in known.values())
     if len(points) < 2 or points[0][0] == points[-1][0]:
         return Answer(outcome=UNTESTED, found="needs two machines whose users ask for different multiples")  # fmt: skip
-    told = "; ".join(f"{ratio:.2f} where {over:.1f} times the run time is asked for" for over, ratio in points)  # fmt: skip
-    return _answer(points[0][1] < points[-1][1], f"hybrid / individual: {told}")
+    sentence = "; ".join(f"{ratio:.2f} where {over:.1f} times the run time is asked for" for over, ratio in points)  # fmt: skip
+    return _answer(points[0][1] < points[-1][1], f"hybrid / individual: {sentence}")
 
 
 def _overlap(sight: _Sight) -> Answer:
@@ -215,8 +215,8 @@ def _overlap(sight: _Sight) -> Answer:
     return _answer(left < 1 - LARGELY, f"{100 * left:.0f} % of the gain is left without overlap")
 
 
-def _answer(holds: bool, found: str) -> Answer:  # noqa: FBT001
-    return Answer(outcome="holds" if holds else "fails", found=found)
+def _answer(holds: bool, answer: str) -> Answer:  # noqa: FBT001
+    return Answer(outcome="holds" if holds else "fails", found=answer)
 
 
 _CHECKS: tuple[tuple[str, str, Callable[[_Sight], Answer]], ...] = (

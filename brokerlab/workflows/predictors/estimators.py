@@ -99,7 +99,7 @@ class QuantileBound:
 
     The bound is an order statistic of the most recent known waits of the job's category; categories with too few are
     left for the next coarser one. When several new waits in a row exceed the bound the past no longer counts: the
-    history is cut to as few as a bound needs. ``run_limit`` such waits cut it (None: never), which by luck alone happens with
+    history is cut to as few as a bound needs. ``run_limit`` such waits cut it (None: never), which by chance alone happens with
     probability (1 - quantile) ** run_limit: quantiles far below 0.95 want a larger one. ``most`` waits are kept in a category.
 
     Source: workflows.md 4.2; Nurmi, Brevik, Wolski, QBETS, JSSPP 2007, doi:10.1007/978-3-540-78699-3_5. Its categories

@@ -57,7 +57,7 @@ def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
     nothing is learnt, nor of those that still wait, which makes estimates short where waits grow. Other types and nulls are a
     SchemaError; missing columns, starts before submissions and values that no job can have a DataError.
     """
-    known = _checked(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
+    known = _check(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
     for submit, start, hosts, requested in known.select(_NEEDED[1:]).iter_rows():
         estimator.learn(hosts, requested, start - submit)
 
@@ -73,7 +73,7 @@ def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -
     """
     rows = []
     started: list[tuple[float, int, tuple[int, float, float]]] = []
-    ordered = _checked(jobs).sort("submit_s", maintain_order=True)
+    ordered = _check(jobs).sort("submit_s", maintain_order=True)
     for place, (job_id, submit, start, hosts, requested) in enumerate(ordered.iter_rows()):
         while started and started[0][0] < submit:
             known = heapq.heappop(started)[2]
@@ -86,11 +86,13 @@ def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -
         if submit < since_s:
             continue
         for method, estimator in estimators.items():
-            told = estimator.estimate(hosts, requested)
-            said = (
-                (None, None, None) if told is None else (told.wait_s, told.based_on, told.category)
+            estimated = estimator.estimate(hosts, requested)
+            columns = (
+                (None, None, None)
+                if estimated is None
+                else (estimated.wait_s, estimated.based_on, estimated.category)
             )
-            rows.append((method, job_id, submit, hosts, requested, wait, *said))
+            rows.append((method, job_id, submit, hosts, requested, wait, *columns))
     if not rows:
         raise InsufficientDataError(f"no job that started was submitted from {since_s} s on")
     return pl.DataFrame(rows, schema=PREDICTED, orient="row")
@@ -106,10 +108,10 @@ def carry_forward(
     sim = batch.start(jobs, hosts=hosts, policy=policy)
     expected = pl.Series(batch.run_asking(sim, since_s))
     asked = batch.results(sim).with_columns(predicted_s=expected - pl.col("submit_s"))
-    told = {"method": pl.lit("carried forward"), "based_on": None, "category": None}
+    columns = {"method": pl.lit("carried forward"), "based_on": None, "category": None}
     return (
         asked.filter(pl.col("submit_s") >= since_s)
-        .with_columns(**told)
+        .with_columns(**columns)
         .select(pl.col(name).cast(dtype) for name, dtype in PREDICTED.items())
     )
 
@@ -122,20 +124,20 @@ def score(predictions: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFram
     ``within_two_pct`` (1 + predicted at most twice and at least half of 1 + wait), ``median_wait_s``,
     ``median_predicted_s``.
     """
-    told = pl.col("predicted_s").is_not_null()
+    predicted = pl.col("predicted_s").is_not_null()
     ratio = (1 + pl.col("predicted_s")) / (1 + pl.col("wait_s"))
-    covered = (pl.col("wait_s") <= pl.col("predicted_s")).filter(told)
+    covered = (pl.col("wait_s") <= pl.col("predicted_s")).filter(predicted)
     waited = predictions.filter(pl.col("wait_s") > 0).with_columns(jobs=pl.lit("that waited"))
     both = pl.concat([predictions.with_columns(jobs=pl.lit("all")), waited])
     return (
         both.group_by("method", "jobs", *by)
         .agg(
             n_jobs=pl.len(),
-            n_predicted=told.sum(),
+            n_predicted=predicted.sum(),
             coverage_pct=covered.mean() * 100,
             tightness=ratio.median(),
             mae_s=(pl.col("predicted_s") - pl.col("wait_s")).abs().mean(),
-            within_two_pct=ratio.is_between(0.5, 2).filter(told).mean() * 100,
+            within_two_pct=ratio.is_between(0.5, 2).filter(predicted).mean() * 100,
             median_wait_s=pl.col("wait_s").median(),
             median_predicted_s=pl.col("predicted_s").median(),
         )
@@ -143,7 +145,7 @@ def score(predictions: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFram
     )
 
 
-def _checked(jobs: Any) -> pl.DataFrame:
+def _check(jobs: Any) -> pl.DataFrame:
     """Return the columns that are needed, or say everything that is wrong."""
     table: pl.DataFrame = nw.from_native(jobs).lazy().collect("polars").to_native()
     absent = [name for name in _NEEDED if name not in table.columns]

@@ -48,14 +48,14 @@ def _schema(version: str) -> dict[str, Any]:
 
 def _check_shape(document: Mapping[str, Any], version: str, source: str) -> None:
     validator = jsonschema().Draft202012Validator(_schema(version))
-    found = [
+    result = [
         f"{'.'.join(map(str, problem.absolute_path)) or 'document'}: {problem.message[:200]}"
         for problem in validator.iter_errors(document)
     ]
-    if found:
-        more = "" if len(found) <= PROBLEMS_SHOWN else f"; {len(found) - PROBLEMS_SHOWN} more"
+    if result:
+        more = "" if len(result) <= PROBLEMS_SHOWN else f"; {len(result) - PROBLEMS_SHOWN} more"
         raise DataError(
-            f"{source}: no WfFormat {version}: {'; '.join(sorted(found)[:PROBLEMS_SHOWN])}{more}"
+            f"{source}: no WfFormat {version}: {'; '.join(sorted(result)[:PROBLEMS_SHOWN])}{more}"
         )
 
 
@@ -110,9 +110,9 @@ def _row(
 
 def _one_sided(above: set[tuple[str, str]], below: set[tuple[str, str]]) -> list[str]:
     """Say which edges only one of the two tasks tells."""
-    found = []
+    result = []
     for pairs, side in ((above - below, "child"), (below - above, "parent")):
         if pairs:
             shown = named(f"{parent} -> {child}" for parent, child in sorted(pairs))
-            found.append(f"{len(pairs)} edges are told by the {side} alone, and taken: {shown}")
-    return found
+            result.append(f"{len(pairs)} edges are told by the {side} alone, and taken: {shown}")
+    return result

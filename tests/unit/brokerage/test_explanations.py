@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import Explanation, explain, explain_task
-from brokerlab.brokerage.engine.decide import redecided
+from brokerlab.brokerage.engine.decide import redecide
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import ProductionRules
@@ -120,7 +120,7 @@ def test_a_link_is_told_under_the_settings_that_decided() -> None:
     other = {"NQUEUED_SAT_CAP": 20, "NW_QUEUE_IMPORTANCE": 0.9}
     config = Config.empty().with_values({f"jedi/jobbroker/{key}": n for key, n in other.items()})
     rules = added(queued_line="cap")
-    again = explain(redecided(made.decided(rules), config), jeditaskid=1, panda_queue="A")
+    again = explain(redecide(made.decided(rules), config), jeditaskid=1, panda_queue="A")
     assert "1.5 for its queue (10 files)" in again.text
     assert again.text == ask(made, "A", rules, **other).text
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
-from brokerlab.brokerage.engine.decide import peeled, trial
+from brokerlab.brokerage.engine.decide import trial, without_checks
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World
@@ -70,7 +70,7 @@ def test_input_to_move_may_be_left_out_for_one_queue() -> None:
     made = World(iointensity=1000).queue("FULL").queue("EMPTY").data(20, here={"FULL": 20})
     decisions = made.decided()
     q = decisions.world.facts.queues.filter(pl.col("panda_queue") == "EMPTY")["q"].item()
-    found = peeled(decisions, 0, q)
+    found = without_checks(decisions, 0, q)
     assert found.checks == ("input_to_move",)
     assert found.ranked.height == 2
     with_all = trial(decisions, 0)(frozenset({"input_to_move"}))

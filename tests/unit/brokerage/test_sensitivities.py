@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import compare, keys_read, what_if
-from brokerlab.brokerage.engine.decide import in_parts, redecided
+from brokerlab.brokerage.engine.decide import in_parts, redecide
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.replaying import Replay
@@ -83,7 +83,7 @@ def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
         whole = decided(rules, config)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BrokerlabWarning)
-            some = redecided(before, config)
+            some = redecide(before, config)
         touched = some.tasks.select(KEY)
         for name in ("queues", "weighed", "tasks"):
             new, part, old = (getattr(each, name) for each in (whole, some, before))
@@ -98,9 +98,9 @@ def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
     config = with_value("NQUEUED_SAT_CAP", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
-        whole = redecided(base("production"), config)
+        whole = redecide(base("production"), config)
         monkeypatch.setattr(sys.modules[in_parts.__module__], "PAIRS_AT_ONCE", 70)
-        parts = redecided(decided("production"), config)
+        parts = redecide(decided("production"), config)
     assert parts.queues.equals(whole.queues)
     assert parts.weighed.equals(whole.weighed)
 
@@ -115,7 +115,7 @@ def test_completeness_of_another_vo_is_asked_anew() -> None:
     before, whole = made.decided(rules), decide(made.frames(), rules=rules, config=config)
     assert before.tasks["outcome"].to_list() == ["candidates"]
     assert whole.tasks["outcome"].to_list() == ["input_incomplete"]
-    assert redecided(before, config).tasks.equals(whole.tasks)
+    assert redecide(before, config).tasks.equals(whole.tasks)
 
 
 def test_every_key_that_is_read_is_tried_above() -> None:

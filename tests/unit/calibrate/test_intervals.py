@@ -85,24 +85,24 @@ def slow_studentised(values, weights, confidence, n_boot, seed):
 def test_studentised_is_its_slow_twin():
     rng = np.random.default_rng(3)
     values, weights = rng.lognormal(0, 1, 40), rng.uniform(0.2, 1, 40)
-    fast = intervals.studentised(values, weights, n_boot=300, seed=5)
+    fast = intervals.studentise(values, weights, n_boot=300, seed=5)
     assert fast == pytest.approx(slow_studentised(values, weights, 0.95, 300, 5))
 
 
 def test_studentised_moves_with_its_values():
     values, weights = np.random.default_rng(4).normal(5, 2, 60), np.ones(60)
-    one = np.array(intervals.studentised(values, weights, n_boot=200))
-    assert intervals.studentised(3 * values - 7, weights, n_boot=200) == pytest.approx(3 * one - 7)
-    low, high = np.array(intervals.studentised(-values, weights, n_boot=200))[1:]
+    one = np.array(intervals.studentise(values, weights, n_boot=200))
+    assert intervals.studentise(3 * values - 7, weights, n_boot=200) == pytest.approx(3 * one - 7)
+    low, high = np.array(intervals.studentise(-values, weights, n_boot=200))[1:]
     assert (-high, -low) == pytest.approx(tuple(one[1:]), rel=0.02)
 
 
 def test_no_kill_at_all_promises_no_more_than_so_many_trials():
-    x, low, high = intervals.studentised(np.zeros(40), np.ones(40), share=True)
+    x, low, high = intervals.studentise(np.zeros(40), np.ones(40), share=True)
     tail = 0.025 * (0.85 - 2.6 / 40**0.5)
     assert (x, low) == (0.0, 0.0)
     assert high == pytest.approx(1 - tail ** (1 / 40))
-    few = intervals.studentised(np.eye(1, 40)[0], np.ones(40), share=True)
+    few = intervals.studentise(np.eye(1, 40)[0], np.ones(40), share=True)
     assert 0 <= few[1] <= few[0] < few[2] <= 1
 
 

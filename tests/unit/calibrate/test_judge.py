@@ -18,7 +18,7 @@ from brokerlab.calibrate.judge import (
     Sums,
     _verdict,
     by_place,
-    capped_weights,
+    cap_weights,
     judge,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -299,7 +299,7 @@ def test_another_objective_is_chosen_from_the_same_sums():
 
 
 def test_nobody_counts_more_than_the_median():
-    assert capped_weights(np.array([1.0, 5.0, 2.0, 100.0])).tolist() == [1.0, 3.5, 2.0, 3.5]
+    assert cap_weights(np.array([1.0, 5.0, 2.0, 100.0])).tolist() == [1.0, 3.5, 2.0, 3.5]
 
 
 def test_wrong_questions_and_no_outcomes_are_refused():
@@ -446,6 +446,6 @@ def test_the_luck_of_each_unit_alone_counts_once():
 def test_the_luck_of_each_unit_alone_is_estimated_without_bias():
     """What is left of the spread of replications is what the units share."""
     sums, _ = gains(4, 40, 4001, units=1.0, shared=0.2)
-    runs, alone = (part[1:].mean() for part in sums._luck(CHANGE, range(4), None, None))
+    runs, alone = (part[1:].mean() for part in sums._noise(CHANGE, range(4), None, None))
     assert alone == pytest.approx(1.0 / 40 / 4, rel=0.02)
     assert runs - alone == pytest.approx(0.2**2 / 4, rel=0.08)

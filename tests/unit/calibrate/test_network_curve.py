@@ -40,7 +40,7 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import studentised
+from brokerlab.intervals import studentise
 from tests.unit.calibrate import network_toys as toys
 
 QUICK = {"n_boot": 60, "seed": 1}
@@ -163,7 +163,7 @@ def test_intervals_of_a_difference_hold_the_difference_of_all_links(n):
     rng, held = np.random.default_rng(1), 0
     for _ in range(300):
         drawn = values(rng.integers(0, 4000, n))
-        _, low, high = studentised(drawn, np.ones(n), n_boot=200)
+        _, low, high = studentise(drawn, np.ones(n), n_boot=200)
         held += low <= truth <= high
     assert 0.92 <= held / 300 <= 0.985
 
@@ -197,7 +197,7 @@ def test_intervals_within_few_destinations_are_those_of_few_units():
         return study.of("new") | {"each": each, "size": size}
 
     found = within(rows)
-    mean, low, high = studentised(np.array(found["each"]), np.array(found["size"], dtype=float), **QUICK)  # fmt: skip
+    mean, low, high = studentise(np.array(found["each"]), np.array(found["size"], dtype=float), **QUICK)  # fmt: skip
     assert found["within"] == pytest.approx(mean)
     assert (found["within_lo"], found["within_hi"]) == pytest.approx((low, high), abs=0.02)
     alone = within(rows.with_columns(dst=pl.lit("D")))
@@ -590,6 +590,6 @@ def test_the_coverage_that_proposals_say_is_the_one_measured_on_real_links(n):
 
     truth, rng, held = values(np.arange(links.height)).mean(), np.random.default_rng(1), 0
     for _ in range(200):
-        _, low, high = studentised(values(rng.integers(0, links.height, n)), np.ones(n), n_boot=200)
+        _, low, high = studentise(values(rng.integers(0, links.height, n)), np.ones(n), n_boot=200)
         held += low <= truth <= high
     assert held / 200 == pytest.approx(COVERAGE[n], abs=0.04)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate import current_setting, propose
-from brokerlab.calibrate.judge import Question, capped_weights, judge
+from brokerlab.calibrate.judge import Question, cap_weights, judge
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.comparison import compare
 from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
@@ -73,7 +73,7 @@ def test_the_judge_sees_what_the_back_test_says_of_every_task(made):
     """Loss and kill rate of a setting are the weighted means over the rows of the tasks."""
     best = made.judgement.best
     rows = made.tried.under([best])
-    weights = capped_weights(rows["work_coreh"].to_numpy())
+    weights = cap_weights(rows["work_coreh"].to_numpy())
     place = made.judgement.settings.index(best)
     row = made.judgement.candidates.filter(place=place).row(0, named=True)
     for name, values in {
@@ -167,7 +167,7 @@ def test_the_paired_reach_of_a_candidate_is_that_of_the_task_rows(history):
     candidates = judge(outcomes, kills()).candidates
     rows = tried.under([tried.current, other])
     one, two = (at_setting(rows, each) for each in (tried.current, other))
-    weights = capped_weights(one["work_coreh"].to_numpy())
+    weights = cap_weights(one["work_coreh"].to_numpy())
     gain = ((one["cost_coreh"] - two["cost_coreh"]) / one["work_coreh"]).to_numpy()
     mean = weights @ gain / weights.sum()
     n = weights.size

@@ -182,7 +182,7 @@ def test_python_only_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     real = patterns.re.compile
     monkeypatch.setattr(patterns.re, "compile", lambda text: real(text) and Refuses())
     monkeypatch.setattr("brokerlab.matching.dialect.re.compile", real)
-    patterns._compiled.cache_clear()
+    patterns._compile.cache_clear()
     assert matches_anchored("only|here(x+)+", "only there")
 
 
@@ -208,7 +208,7 @@ def test_halves_of_surrogate_pairs_in_a_text_match_as_one_character() -> None:
 
 
 def test_the_cache_is_bounded_and_keeps_refusals() -> None:
-    assert patterns._compiled.cache_info().maxsize == patterns.CACHE_SIZE
+    assert patterns._compile.cache_info().maxsize == patterns.CACHE_SIZE
     for _ in range(2):
         with pytest.raises(PatternError):
             compile_pattern("(?!seen twice)")

@@ -11,7 +11,7 @@ import pytest
 from brokerlab.brokerage import compare, funnel, keys_read, what_if
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.settings import place_of
-from brokerlab.brokerage.engine.decide import redecided
+from brokerlab.brokerage.engine.decide import redecide
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
@@ -95,7 +95,7 @@ def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
     key: str, rules: str
 ) -> None:
     before, anew = base(rules), whole(rules, key)
-    some = redecided(before, anew.world.config)
+    some = redecide(before, anew.world.config)
     touched = some.tasks.select(KEY)
     for name in ("queues", "first_loop", "weighed", "tasks"):
         new, part, old = (getattr(each, name) for each in (anew, some, before))

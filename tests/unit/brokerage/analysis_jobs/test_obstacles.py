@@ -11,7 +11,7 @@ from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.engine.decide import peeled, trial
+from brokerlab.brokerage.engine.decide import trial, without_checks
 from brokerlab.brokerage.engine.steps import rules_of
 from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world
@@ -67,7 +67,7 @@ def test_a_check_of_the_first_loop_brings_the_task_back_to_it() -> None:
     assert decisions.tasks["loop"].to_list() == [2]
     assert decisions.queues["check"].cast(pl.String).to_list() == [None, "lowmemory"]
     queues = dict(decisions.world.facts.queues.select("panda_queue", "q").iter_rows())
-    found = peeled(decisions, 0, queues["FULL"])
+    found = without_checks(decisions, 0, queues["FULL"])
     assert (found.checks, found.loop, found.place, found.ranked.height) == (("lowmemory",), 1, 1, 1)
     # without the check the first loop is enough: one queue comes, the other goes
     assert told(made)["lowmemory"]["n_gained"] == 0

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decide import redecided
+from brokerlab.brokerage.engine.decide import redecide
 from brokerlab.brokerage.engine.own import inserted, replaced, without
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
@@ -111,7 +111,7 @@ def test_an_own_weight_ranks(world):
 def test_a_weight_of_ones_own_outlives_a_change_of_the_configuration(world):
     own = ours(own_weight=lambda _: setting("NUM_CUTOFF_TO_MOVE_INPUT"))
     before = own.decide(world.frames())
-    after = redecided(before, config(NUM_CUTOFF_TO_MOVE_INPUT=7))
+    after = redecide(before, config(NUM_CUTOFF_TO_MOVE_INPUT=7))
     assert after.world.brokerage is own
     assert after.queues["weight"].to_list() == [7.0] * 3
     assert after.to_dict()["brokerage"] == "ours"

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
-from brokerlab.estimators.quantiles.censoring import reached, redistributed
+from brokerlab.estimators.quantiles.censoring import reached, redistribute
 from tests.unit.estimators.quantiles.toys import tasks
 
 
@@ -46,11 +46,11 @@ def test_weights_by_hand():
     known = reached(value, killed, np.zeros(5, int))
     assert known[2] == pytest.approx(0.4)
     assert np.isnan(known[~killed]).all()
-    rows = redistributed(value, killed, known, np.ones(5), 0.7)
+    rows = redistribute(value, killed, known, np.ones(5), 0.7)
     assert rows.row.tolist() == [0, 1, 2, 3, 4, 2]
     assert rows.weight == pytest.approx([1, 1, 0.5, 1, 1, 0.5])  # (0.7 - 0.4) / (1 - 0.4) stays
     assert rows.value[-1] > value.max()
-    low = redistributed(value, killed, known, np.ones(5), 0.3)
+    low = redistribute(value, killed, known, np.ones(5), 0.3)
     assert low.row.tolist() == [0, 1, 2, 3, 4]
     assert low.weight.tolist() == [1] * 5
 
