@@ -100,7 +100,7 @@ def normalise(values: pl.Series, order: Order | None) -> pl.Series:
 
     Example:
         >>> texts = pl.Series(["31/12/2026 14:05", "31.12.2026", "2026-12-31", "soon"])
-        >>> normalised(texts, "day-first").to_list()
+        >>> normalise(texts, "day-first").to_list()
         ['2026-12-31 14:05:00', '2026-12-31 00:00:00', '2026-12-31 00:00:00', 'soon']
     """
     column = pl.col("t").str.strip_chars()

@@ -15,7 +15,7 @@ alone spreads units and replications alike; it counts once, with the factor of t
 from what is shared.
 
 Source: walk-forward evaluation: Tashman, International Journal of Forecasting 16 (2000) 437,
-doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentised`; adding independent errors to the ends of
+doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentise`; adding independent errors to the ends of
 intervals: Zou and Donner, Statistics in Medicine 27 (2008) 1693, doi:10.1002/sim.3095; what is counted twice:
 Cameron, Gelbach and Miller, Journal of Business and Economic Statistics 29 (2011) 238, doi:10.1198/jbes.2010.07136.
 """
@@ -233,7 +233,7 @@ def cap_weights(sizes: FloatArray) -> FloatArray:
     95 % intervals that cover 82 to 91 % (calibration.md 2).
 
     Example:
-        >>> capped_weights(np.array([1.0, 2.0, 1000.0])).tolist()
+        >>> cap_weights(np.array([1.0, 2.0, 1000.0])).tolist()
         [1.0, 2.0, 2.0]
     """
     return np.minimum(sizes, np.median(sizes))

@@ -40,7 +40,7 @@ def check_id(run_id: str) -> str:
     """Return an id that was asked for.
 
     Example:
-        >>> checked_id("scheduled__2026-03-24T04:00:00+00:00")
+        >>> check_id("scheduled__2026-03-24T04:00:00+00:00")
         'scheduled__2026-03-24T04:00:00+00:00'
     """
     if not RUN_ID.fullmatch(run_id):

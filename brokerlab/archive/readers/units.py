@@ -62,7 +62,7 @@ def _settle_tasks(frame: pl.DataFrame) -> pl.DataFrame:
 
     Example:
         >>> rows = pl.DataFrame({"splitrule": ["NF=2,US=3,NF=9", None]})
-        >>> _settled_tasks(rows).select("nfilesperjob", "usescout").rows()
+        >>> _settle_tasks(rows).select("nfilesperjob", "usescout").rows()
         [('2', '3'), (None, None)]
     """
     names = {name.strip().lower(): name for name in frame.columns}

@@ -426,7 +426,7 @@ def trial(decisions: PlaceDecisions, t: int) -> Callable[..., Part]:
         {rule.name for rule in (*rules_of(world.steps), *marks_of(world.steps))},
     )
 
-    def settled(names: frozenset[str] = frozenset(), rows: pl.Expr = EVERYWHERE) -> Part:
+    def decide_again(names: frozenset[str] = frozenset(), rows: pl.Expr = EVERYWHERE) -> Part:
         bits = sum(1 << bit for bit, each in enumerate(world.checks) if each.name in names)
         clear = pl.when(rows).then(pl.lit(bits, pl.Int64)).otherwise(pl.lit(0, pl.Int64))
         kept = pl.col("failed") & (pl.lit(-1, pl.Int64) ^ clear)
@@ -437,7 +437,7 @@ def trial(decisions: PlaceDecisions, t: int) -> Callable[..., Part]:
         )
         return last
 
-    return settle
+    return decide_again
 
 
 def without_checks(decisions: PlaceDecisions, t: int, q: int) -> Waived:

@@ -191,7 +191,7 @@ class Hierarchy(Result):
 
         Raises:
             SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: See :func:`estimator.checked_levels`.
+            ConfigError: See :func:`estimator.check_levels`.
         """
         frame, asked = checked(records), check_levels(levels)
         result = self._walk(self.seen, frame, ~np.arange(frame.height), asked)
@@ -204,7 +204,7 @@ class Hierarchy(Result):
 
         Raises:
             SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: See :func:`estimator.checked_levels`.
+            ConfigError: See :func:`estimator.check_levels`.
         """
         frame, asked = checked(records), check_levels(levels)
         result = self._walk(deepcopy(self.seen), frame, order(frame), asked)

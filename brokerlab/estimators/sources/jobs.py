@@ -71,7 +71,7 @@ def _of_microseconds(microseconds: pl.Expr) -> pl.Expr:
 
 
 def reasons(quantity: Quantity, at: At) -> dict[str, pl.Expr]:
-    """Return why a job says nothing of a quantity, the first reason first; see :func:`source.sifted`."""
+    """Return why a job says nothing of a quantity, the first reason first; see :func:`source.sift`."""
     failed = (pl.col("jobstatus") == "failed") & ~killed(quantity)
     measured = recorded(quantity).is_not_null()
     word = "memory" if quantity == "memory" else "duration"

@@ -121,7 +121,7 @@ def mean_interval(
 ) -> tuple[float | None, float | None]:
     """Return the 95 % interval of a mean of values in the order of time.
 
-    That of independent values (:func:`brokerlab.intervals.studentised`) is widened by the root of `dependence`, and to Student's for so
+    That of independent values (:func:`brokerlab.intervals.studentise`) is widened by the root of `dependence`, and to Student's for so
     many fewer: instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean
     itself where all are equal.
     """
