@@ -39,6 +39,8 @@ MAX_ROWS = 5000
 """Rows a chart may carry; more belongs into a table."""
 PANEL_HEIGHT = 150
 """Of each of several panels with numbers on both axes [px]."""
+FAR = 10
+"""Times the largest dot, or the smallest one divided by it, where a logarithmic axis ends; intervals may go on beyond it."""
 ROW = 24
 """Of a row with a label [px]."""
 MOST_LABELS, MOST_HEIGHT = 40, 800
@@ -114,10 +116,12 @@ def dots(
 ) -> Chart:
     """Draw one row per label: dots with their intervals, several beside each other where a colour tells them apart."""
     shown = _prepare(frame, [value, label, *_given(colour, panels)], {value: title})
-    across = _quantity(value, title, log=log, axis="x")
+    lines = (references or {}).values()
+    ends = _cut_off(shown, value, lines) if log else None
+    across = _quantity(value, title, log=log, axis="x", ends=ends)
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
     above = _names_above(references, panels)
-    middle = _middle(shown, value, (references or {}).values(), log=log)
+    middle = _middle(shown, value, lines, log=log)
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -132,8 +136,9 @@ def dots(
             base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
         layers: list[Any] = _references(references, vertical=True, middle=middle)
         if f"{value}_lo" in part.columns:
-            low = _quantity(f"{value}_lo", title, log=log, axis="x")
-            layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
+            low = _quantity(f"{value}_lo", title, log=log, axis="x", ends=ends)
+            rule = base.mark_rule(strokeWidth=2, clip=True)
+            layers.append(rule.encode(x=low, x2=f"{value}_hi:Q"))
         marks = base.mark_point(filled=True, size=75)
         marks = marks.encode(x=across, shape=_shape(shown, colour, above))
         several = part[colour].n_unique() if colour and part.height > len(names) else 1
@@ -414,9 +419,18 @@ def _kind(frame: pl.DataFrame, column: str) -> str:
 
 
 def _quantity(
-    column: str, title: str, *, log: bool = False, axis: str = "y", zero: bool = False
+    column: str,
+    title: str,
+    *,
+    log: bool = False,
+    axis: str = "y",
+    zero: bool = False,
+    ends: list[float] | None = None,
 ) -> Any:
-    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero)
+    logarithmic: dict[str, Any] = {"type": "log", "nice": False} | (
+        {"domain": ends} if ends else {}
+    )
+    scale = alt.Scale(**logarithmic) if log else alt.Scale(zero=zero)
     return (alt.X if axis == "x" else alt.Y)(f"{column}:Q", title=title, scale=scale)
 
 
@@ -591,6 +605,19 @@ def _middle(shown: pl.DataFrame, value: str, lines: Iterable[float], *, log: boo
     numbers += lines
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     return math.sqrt(max(low, 0) * high) if log else (low + high) / 2
+
+
+def _cut_off(shown: pl.DataFrame, value: str, lines: Iterable[float]) -> list[float] | None:
+    """Return the ends of a logarithmic axis on which an interval is cut off, as with all of it nothing else could be read; null: none is."""
+    if f"{value}_lo" not in shown.columns:
+        return None
+    numbers = [each for each in (*shown[value].drop_nulls(), *lines) if each > 0]
+    low, high = min(numbers, default=1.0) / FAR, max(numbers, default=1.0) * FAR
+    lowest = min(shown[f"{value}_lo"].drop_nulls(), default=low)
+    highest = max(shown[f"{value}_hi"].drop_nulls(), default=high)
+    if lowest >= low and highest <= high:
+        return None
+    return [max(lowest, low), min(highest, high)]
 
 
 def _name_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:

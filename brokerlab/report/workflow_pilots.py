@@ -193,7 +193,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
             ),
             sample=say("{queues:#queue}, {flows:#workflow}, {n:#instant} each.", counts),
             note="Both group levels of tasks into pilot jobs. Notes: the rule as noted (rules=notes, the default); paper: as "
-            "published (rules=paper). Turnaround: from submission to the end. Bars: 95 % intervals; dashed: the same.",
+            "published (rules=paper). Turnaround: from submission to the end. Bars: 95 % intervals (one that reaches the edge goes on); dashed: the same.",
         )
         if notes.height
         else None,
@@ -239,7 +239,7 @@ def _against_simple(s: Study) -> Chart:
             "{notes_sooner} and {notes_later}",
             counts,
         ),
-        sample="Against one job or one job per task, whichever is shorter; bars: 95 % intervals; dashed: the same.",
+        sample="Against one job or one job per task, whichever is shorter; bars: 95 % intervals (one that reaches the edge goes on); dashed: the same.",
         note="".join(
             say("Worst by the paper's rule: {workflow} at {system}, {ratio} times as long.", row)
             for row in worst.to_dicts()

@@ -213,3 +213,22 @@ def theme_svg(chart):
     import vl_convert
 
     return vl_convert.vegalite_to_svg(chart.to_dict())
+
+
+def test_an_interval_without_end_leaves_the_others_readable():
+    """A logarithmic axis ends ten times beyond its dots; narrower intervals set no ends."""
+    rows = {
+        "label": ["a", "b"],
+        "ratio": [0.5, 2.0],
+        "ratio_lo": [1e-12, 1.0],
+        "ratio_hi": [1e9, 4.0],
+    }
+
+    def domains(frame):
+        chart = primitives.dots(frame, "ratio", "label", title="ratio [1]", log=True).to_dict()
+        return [layer["encoding"]["x"]["scale"].get("domain") for layer in chart["layer"]]
+
+    frame = pl.DataFrame(rows)
+    assert domains(frame) == [[0.05, 20.0]] * 2
+    assert domains(frame[1:]) == [None, None]
+    assert domains(frame.with_columns(ratio_hi=pl.lit(4.0))) == [[0.05, 4.0]] * 2
