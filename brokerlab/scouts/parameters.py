@@ -82,9 +82,9 @@ class Jobs:
 
     def pick(self, name: str, rows: IntArray) -> FloatArray:
         """Return a column at one row per task; NaN where the row is -1."""
-        result = rows >= 0
+        known = rows >= 0
         picked = np.full(self.n_tasks, np.nan)
-        picked[result] = self.values(name)[rows[result]]
+        picked[known] = self.values(name)[rows[known]]
         return picked
 
     def sorted_by_task(self, values: FloatArray) -> SortedGroups:

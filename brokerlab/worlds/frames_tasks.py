@@ -128,23 +128,23 @@ def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
     keys, merges = merge_keys(tasks, block.roots), np.flatnonzero(ends.merge)
     key, merge_key = keys[root], keys[ends.root[merges]]
     place = np.searchsorted(merge_key, key)
-    result = place < len(merge_key)
-    place = np.where(result, place, 0)
-    result &= merge_key[place] == key if len(merge_key) else False
+    has_merge = place < len(merge_key)
+    place = np.where(has_merge, place, 0)
+    has_merge &= merge_key[place] == key if len(merge_key) else False
     by = merges[place] if len(merges) else np.zeros(len(made), np.int64)
-    status = np.where(result, np.where(ends.open[by] > 0, 1 + ends.open[by], ends.ok[by]), 0)
+    status = np.where(has_merge, np.where(ends.open[by] > 0, 1 + ends.open[by], ends.ok[by]), 0)
     return pl.DataFrame(
         {
             "jeditaskid": block.taskid[t],
             "datasetid": block.taskid[t] * DATASETS_PER_TASK + 3,
             "fileid": block.index * FILES_PER_BLOCK + first + np.arange(len(made)),
-            "pandaid": known(block.pandaid[ends.row[by]], result),
+            "pandaid": known(block.pandaid[ends.row[by]], has_merge),
             "scope": texts(["synth"], np.zeros(len(made), np.int64)),
             "type": texts(["trn_output"], np.zeros(len(made), np.int64)),
             "status": texts(FILE_STATUS, status),
             "fsize": block.measures.output_bytes[ends.row[made]],
             "nevents": np.full(len(made), round(MERGE.events)),
-            "attemptnr": np.where(result, block.rows.attempt[ends.row[by]], 0),
+            "attemptnr": np.where(has_merge, block.rows.attempt[ends.row[by]], 0),
             "maxattempt": np.full(len(made), MAX_ATTEMPT),
         }
     )
