@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -43,26 +44,40 @@ def compiled_in_place(function: Compiled) -> Compiled:
 
 
 def _kept(function: Compiled, options: dict[str, Any]) -> Compiled:
-    """Compile, and keep what was compiled until a file with such functions changes."""
+    """Compile, and keep what was compiled until its file changes, or one that it calls or takes constants from."""
     try:
         result = numba.njit(cache=True, **options)(function)
     except RuntimeError:
         return cast("Compiled", numba.njit(**options)(function))
     if hasattr(result, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
         file = result._cache._cache_file  # noqa: SLF001 - Numba looks at the function's own file alone
-        file._source_stamp = (file._source_stamp, sources_digest())  # noqa: SLF001
+        file._source_stamp = (file._source_stamp, sources_digest(Path(inspect.getfile(function))))  # noqa: SLF001
     return cast("Compiled", result)
 
 
 @cache
-def sources_digest() -> str:
-    """Return the digest of all files with compiled functions and of those they import from: calls and constants of other files are compiled in.
+def sources_digest(file: Path) -> str:
+    """Return the digest of a file and of those it imports from, on through those that have compiled functions themselves.
+
+    Calls and constants of other files are compiled in.
 
     Source: https://numba.readthedocs.io/en/stable/developer/caching.html, "Caching limitations".
     """
-    package = Path(__file__).parent
-    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
-    kernels = [text for text in texts.values() if "from brokerlab.compiled import" in text]
-    named = {name for text in kernels for name in re.findall(r"from brokerlab\.(\S+) import", text)}
-    imported = [texts.get(package / f"{name.replace('.', '/')}.py", "") for name in named]
-    return hashlib.sha256("".join(sorted({*kernels, *imported})).encode()).hexdigest()
+    texts: dict[Path, str] = {}
+    left = [file]
+    while left:
+        path = left.pop()
+        texts[path] = text = path.read_text(encoding="utf-8")
+        if path == file or "from brokerlab.compiled import" in text:
+            left += {each for each in _imported(text) if each not in texts and each.is_file()}
+    return hashlib.sha256("".join(sorted(texts.values())).encode()).hexdigest()
+
+
+def _imported(text: str) -> Iterator[Path]:
+    """Return where what a file imports from this package may be: a module, or modules of a package."""
+    for module, names in re.findall(r"from brokerlab\.(\S+) import (\([^)]*\)|.*)", text):
+        place = Path(__file__).parent.joinpath(*module.split("."))
+        yield from (
+            place.with_suffix(".py"),
+            *(place / f"{name}.py" for name in re.findall(r"\w+", names)),
+        )

@@ -31,7 +31,7 @@ def test_what_was_kept_is_compiled_anew_when_another_file_has_changed(monkeypatc
     """What a function calls in other files is compiled into it; Numba looks at its own file alone."""
 
     def hits(digest):
-        monkeypatch.setattr(compiled, "sources_digest", lambda: digest)
+        monkeypatch.setattr(compiled, "sources_digest", lambda _: digest)
         function = compiled.compiled(plus_one)
         assert function(1) == 2
         return sum(function.stats.cache_hits.values())
@@ -39,22 +39,27 @@ def test_what_was_kept_is_compiled_anew_when_another_file_has_changed(monkeypatc
     assert [hits(digest) for digest in ("a", "a", "b", "b")][1:] == [1, 0, 1]
 
 
-def test_files_with_compiled_functions_and_their_constants_are_looked_at(tmp_path, monkeypatch):
+def test_what_is_compiled_in_is_looked_at_and_nothing_else(tmp_path, monkeypatch):
     package = tmp_path / "brokerlab"
-    package.mkdir()
+    (package / "room").mkdir(parents=True)
     files = {
         "compiled": "",
-        "kernel": "from brokerlab.compiled import compiled\nfrom brokerlab.constants import DAY",
+        "kernel": "from brokerlab.compiled import compiled\nfrom brokerlab.room import (\n    inner,\n)\nfrom brokerlab.plain import HOUR",
+        "room/inner": "from brokerlab.compiled import compiled\nfrom brokerlab.constants import DAY",
         "constants": "DAY = 24",
+        "plain": "from brokerlab.page import WIDTH\nHOUR = 60",
         "page": "WIDTH = 3",
+        "other": "from brokerlab.compiled import compiled",
     }
 
     def digest(**changed):
         for name, text in (files | changed).items():
             (package / f"{name}.py").write_text(text)
-        return compiled.sources_digest.__wrapped__()
+        return compiled.sources_digest.__wrapped__(package / "kernel.py")
 
     monkeypatch.setattr(compiled, "__file__", str(package / "compiled.py"))
     before = digest()
-    assert digest(constants="DAY = 23") != before != digest(kernel=files["kernel"] + "\n1")
-    assert digest(page="WIDTH = 4") == before
+    for name in ("kernel", "room/inner", "constants", "plain"):
+        assert digest(**{name: files[name] + "\n1"}) != before, name
+    for name in ("page", "other"):
+        assert digest(**{name: files[name] + "\n1"}) == before, name
