@@ -13,7 +13,7 @@ from brokerlab.calibrate import simulation, thresholds
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Calibration, Period
 from brokerlab.calibrate.thresholds.archive_study import shares_of
-from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
+from brokerlab.calibrate.thresholds.outcomes import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
 from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write
 from tests.recorded import record

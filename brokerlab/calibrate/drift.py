@@ -39,11 +39,9 @@ from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, WhatIf, threshold_of
 from brokerlab.calibrate.thresholds import settings as thresholds
 from brokerlab.calibrate.thresholds.archive_study import too_short
-from brokerlab.calibrate.thresholds.grid import of_archive
-from brokerlab.calibrate.thresholds.keys import HOLDS
-from brokerlab.calibrate.thresholds.outcomes import quantity_of
-from brokerlab.calibrate.thresholds.runs import Block, Runs
-from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Simulations
+from brokerlab.calibrate.thresholds.outcomes import of_archive, quantity_of
+from brokerlab.calibrate.thresholds.settings import HOLDS
+from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Block, Runs, Simulations
 from brokerlab.calibrate.thresholds.tables import as_shown, capacity_unknown, effects, small
 from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError, InsufficientDataError

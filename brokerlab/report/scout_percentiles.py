@@ -16,7 +16,7 @@ from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.percentiles import PARAMETERS, Inputs, LossWeights, Study, frames, kills
 from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
-from brokerlab.calibrate.percentiles.caveats import merge_sentences
+from brokerlab.calibrate.percentiles.backtest import merge_sentences
 from brokerlab.calibrate.percentiles.retries import Retries, ask_retries, judge_retries
 from brokerlab.calibrate.stops import (
     ANY,

@@ -11,16 +11,14 @@ from brokerlab import archive as archives
 from brokerlab import words, worlds
 from brokerlab.archive import Archive
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.key_coverage import coverage_of
-from brokerlab.calibrate.key_screens import screen_keys
+from brokerlab.calibrate.key_coverage import coverage_of, screen_keys
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.simulation.capacity import sources_in_words
 from brokerlab.calibrate.thresholds import Calibration, Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds.archive_study import FEWEST_DAYS, MIN_TASKS
-from brokerlab.calibrate.thresholds.grid import GridWhatIf
-from brokerlab.calibrate.thresholds.keys import STAGES
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, quantity_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, GridWhatIf, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
+from brokerlab.calibrate.thresholds.settings import STAGES
 from brokerlab.calibrate.thresholds.tables import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit

@@ -10,8 +10,8 @@ import polars as pl
 
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.replaying.build import Replay
-from brokerlab.calibrate.simulation import QueueRules, Transfers, World, data, of_tables
-from brokerlab.calibrate.simulation.archive import replay_epochs
+from brokerlab.calibrate.simulation import QueueRules, Transfers, World, of_tables
+from brokerlab.calibrate.simulation.archive import data_of, replay_epochs
 from brokerlab.gdpconfig import Config
 from brokerlab.units import DAY_S
 from brokerlab.worlds.chains import MAX_ATTEMPT
@@ -53,7 +53,7 @@ def world_of(
         cycle=CYCLE,
         capacity=capacity,
         delays=delays,
-        data=data.of_replay(archive, replay, jobs.select(creationtime=pl.lit(until)), moving),
+        data=data_of(archive, replay, jobs.select(creationtime=pl.lit(until)), moving),
         transfers=moving,
         queueing=QueueRules(attempts=MAX_ATTEMPT),
         config=_config(archive, begin),

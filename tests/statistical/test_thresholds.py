@@ -8,9 +8,8 @@ from scipy import stats
 
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
-from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.simulations import Block, Runs, Simulations
 from brokerlab.gdpconfig import Config
 from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, Toy, calibrate_toy
 

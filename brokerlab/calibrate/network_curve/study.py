@@ -39,15 +39,11 @@ from brokerlab.calibrate.network_curve.curves import (
     usable,
 )
 from brokerlab.calibrate.network_curve.evidence import Evidence, Links, Span, dealt
-from brokerlab.calibrate.network_curve.ranks import (
+from brokerlab.calibrate.network_curve.weights import (
     COVERAGE,
     COVERAGE_SOURCE,
     ENDS,
     Ranked,
-    rank_values,
-    top_values,
-)
-from brokerlab.calibrate.network_curve.weights import (
     Weight,
     exchange_weights,
     fallback_weights,
@@ -55,7 +51,9 @@ from brokerlab.calibrate.network_curve.weights import (
     levels,
     line,
     predict,
+    rank_values,
     throughput_weights,
+    top_values,
 )
 from brokerlab.calibrate.verdict import Wording, document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError

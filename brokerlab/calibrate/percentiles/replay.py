@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.percentiles.history import Sample
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     Assumptions,
@@ -26,7 +27,6 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
     column,
 )
-from brokerlab.calibrate.percentiles.sample import Sample
 from brokerlab.errors import ConfigError
 from brokerlab.frames import columns_of
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups

@@ -1,4 +1,8 @@
-"""The world of a simulation: what does not depend on the settings that are tried, and how slots are filled and data moved."""
+"""The world of a simulation: what does not depend on the settings that are tried, and how slots are filled and data moved.
+
+Names in its tables are PanDA's where PanDA has one. Times are UTC without zone, in microseconds; inside, every time is a whole
+number of microseconds, so that equal times are equal.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import dataframely as dy
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
 from brokerlab.calibrate.simulation.capacity import LOWER
-from brokerlab.calibrate.simulation.contracts import DATA, QUEUES
 from brokerlab.calibrate.simulation.state import Arrays, State, arrays_of, initial_of
 from brokerlab.engines import TEXT, collect, narrow
 from brokerlab.errors import ConfigError, DataError, nearest
@@ -23,6 +28,110 @@ from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 from brokerlab.results import Result, Shows
 from brokerlab.rulesets import NAMES, RuleSetName
+
+
+class Jobs(dy.Schema):
+    """A job as it truly is, and what the brokerage and the links need to know of it."""
+
+    pandaid = i64("job", required=True)
+    creationtime = ts("made, hence brokered, then", required=True)
+    brokered = flag("the brokerage places it", null="no: it stays at its computingsite")
+    computingsite = text("panda queue it waits at", null="the brokerage places it")
+    readytime = ts("waits from here", null="the brokerage places it")
+    walltime_s = f64("wall time that it needs", "s", required=True)
+    corecount = i64("cores that it holds", "cores", null="1; so is 0")
+    peak_memory_mb = f64("most memory that it uses", "MB", null="unknown: never killed for it")
+    memory_limit_mb = f64("memory it asked for", "MB", null="only the queue's limit")
+    walltime_limit_s = f64("wall time it asked for", "s", null="only the queue's limit")
+    currentpriority = i64("higher starts first", null="0")
+    gshare = text("leaf global share")
+    produsername = text("user")
+    jeditaskid = i64("task")
+    prepared_s = f64("from creation to activation as seen", "s", null="0")
+    input_bytes = i64("input", "B", null="0")
+    output_bytes = i64("output", "B", null="0")
+    nucleus = text("site that gathers the outputs", null="none: outputs stay")
+    resource_type = text("SCORE, MCORE...")
+    workqueue_id = i64("work queue")
+    diskio = i64("disk traffic", "kB/s", null="does not count")
+    prodsourcelabel = text("managed, user...")
+    workinggroup = text("working group", null="none")
+    processingtype = text("pmerge marks merge jobs")
+
+
+class Queues(dy.Schema):
+    """A panda queue."""
+
+    panda_queue = text("panda queue", required=True)
+    slots = i64("cores that run at once", "cores", required=True)
+    startup_s = f64("from ready to its pilot being there, where no delays are given", "s", null="0")
+    maxtime = i64("limit of wall time", "s", null="no limit; so is 0")
+    maxrss = i64("limit of memory", "MB", null="no limit; so is 0")
+    slowness = f64("wall time of a job that is brokered here, of what it needs", "1", null="1")
+
+
+class Capacity(dy.Schema):
+    """Slots of a queue from an instant on, until its next row; before its first row ``queues.slots`` hold."""
+
+    panda_queue = text("panda queue", required=True)
+    ts = ts("from here on", required=True)
+    slots = i64("cores that run at once", "cores", required=True)
+
+
+class Delays(dy.Schema):
+    """Start-up delays seen at a queue; every attempt draws one of them."""
+
+    panda_queue = text("panda queue", required=True)
+    delay_s = f64("from ready to its pilot being there", "s", required=True)
+    own = flag("seen at this queue, not at all of them together", null="yes")
+
+
+class Links(dy.Schema):
+    """Throughput between sites."""
+
+    src = text("site", required=True)
+    dst = text("site", required=True)
+    mbps = f64("throughput", "MB/s", required=True)
+
+
+class Sources(dy.Schema):
+    """Sites from which a task's input can come."""
+
+    jeditaskid = i64("task", required=True)
+    site = text("site", required=True)
+
+
+class Present(dy.Schema):
+    """Part of a task's input that a queue has."""
+
+    jeditaskid = i64("task", required=True)
+    panda_queue = text("queue, unified name", required=True)
+    part = f64("of the bytes, 0 to 1", required=True)
+
+
+class Places(dy.Schema):
+    """Where queues are, and pseudo-queues' parents."""
+
+    panda_queue = text("queue or pseudo-queue", required=True)
+    unified_name = text("queue whose slots it has", null="itself")
+    site = text("site", null="none: its data travel nowhere")
+
+
+QUEUES: dict[str, type[dy.Schema]] = {
+    "jobs": Jobs,
+    "queues": Queues,
+    "capacity": Capacity,
+    "delays": Delays,
+}
+"""Jobs, and the queues where they wait."""
+DATA: dict[str, type[dy.Schema]] = {
+    "places": Places,
+    "links": Links,
+    "sources": Sources,
+    "present": Present,
+}
+"""Where data are, and how they move."""
+
 
 Fit = Literal["first", "strict"]
 Mode = Literal["links", "observed", "none"]
@@ -118,14 +227,14 @@ class World(Result):
     """Jobs, queues, data and links of a period, and what the brokerage reads that no decision changes.
 
     Attributes:
-        jobs: As ``contracts.Jobs``, by pandaid.
-        queues: As ``contracts.Queues``, by name.
-        capacity: As ``contracts.Capacity``, by queue and time.
-        delays: As ``contracts.Delays``, by queue and delay.
+        jobs: As `Jobs`, by pandaid.
+        queues: As `Queues`, by name.
+        capacity: As `Capacity`, by queue and time.
+        delays: As `Delays`, by queue and delay.
         tables: Input tables of the brokerage by the chapters' names; ``tasks`` has a row per task and epoch, other tables
             with ``snapshot`` hold for an epoch. Numbers of jobs in them are replaced by those of the simulation.
         epochs: ``snapshot``, ``at``: from when on its tables hold.
-        data: ``places``, ``links``, ``sources``, ``present`` as in ``contracts``.
+        data: ``places``, ``links``, ``sources``, ``present`` as in `DATA`.
         stage: ``jobs`` (production) or ``analysis``.
         begin: First instant of the simulation.
         start: Jobs made from here on are judged.
@@ -251,8 +360,8 @@ def of_tables(
 ) -> World:
     """Make a world of tables; :func:`of_archive` makes one of an archive. What is not described here is as in :class:`World`.
 
-    ``jobs`` (``contracts.Jobs``) that are not ``brokered`` need ``computingsite`` and ``readytime``; ``queues``
-    (``contracts.Queues``) are parents of pseudo-queues. Where the brokerage places jobs, ``tables`` and ``epochs`` are needed. Null:
+    ``jobs`` (`Jobs`) that are not ``brokered`` need ``computingsite`` and ``readytime``; ``queues``
+    (`Queues`) are parents of pseudo-queues. Where the brokerage places jobs, ``tables`` and ``epochs`` are needed. Null:
     ``begin`` is ``start``, ``until`` is ``end``; queues without a row in ``capacity`` keep ``queues.slots``, those without one in
     ``delays`` take ``queues.startup_s``; without ``places`` in ``data`` the queues of ``tables`` say where they are.
 

@@ -14,8 +14,7 @@ from brokerlab.calibrate import simulation
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
-from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
-from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import GridWhatIf, Period, WhatIf, of_archive
 from brokerlab.calibrate.thresholds.screening import screen
 from brokerlab.calibrate.thresholds.settings import Options, case_of
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings

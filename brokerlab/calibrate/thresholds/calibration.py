@@ -18,12 +18,10 @@ import polars as pl
 from brokerlab.calibrate.judge import Case as CaseOfJudge
 from brokerlab.calibrate.judge import Judgement, Kind, Question, Sums
 from brokerlab.calibrate.simulation import Validation
-from brokerlab.calibrate.thresholds.grid import GridWhatIf
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, WhatIf, quantity_of
-from brokerlab.calibrate.thresholds.runs import Block, Missing, Runs, Store
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, GridWhatIf, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.screening import NOTHING, Screen
 from brokerlab.calibrate.thresholds.settings import NOW, Case, Key, Setting
-from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.simulations import Block, Missing, Runs, Simulations, Store
 from brokerlab.calibrate.thresholds.tables import (
     COVERS,
     action,

@@ -14,9 +14,8 @@ from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity
-from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.settings import Key, Space, shown
+from brokerlab.calibrate.thresholds.settings import HOLDS, Key, Space, shown
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, fast_rebrokerage_at

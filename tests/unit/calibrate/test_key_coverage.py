@@ -19,10 +19,11 @@ from brokerlab.calibrate.key_coverage import (
     coverage_of,
     mechanisms,
     read_by,
+    screen_keys,
+    screened_keys,
 )
-from brokerlab.calibrate.key_screens import screen_keys, screened_keys
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
-from brokerlab.calibrate.thresholds.keys import threshold_of
+from brokerlab.calibrate.thresholds.settings import threshold_of
 from brokerlab.gdpconfig import catalogue
 from brokerlab.gdpconfig.keys import rows
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table

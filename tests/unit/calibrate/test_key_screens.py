@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.key_screens import screen_keys, screened_keys
+from brokerlab.calibrate.key_coverage import screen_keys, screened_keys
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOTHING, UNTOLD
 from brokerlab.errors import ConfigError
 from tests.scout_toys import Toy, settings

@@ -28,16 +28,19 @@ from brokerlab.calibrate.network_curve import (
 )
 from brokerlab.calibrate.network_curve.curves import LEAST, resolution, tied_share
 from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
-from brokerlab.calibrate.network_curve.ranks import COVERAGE, Ranked, rank_values, top_values
 from brokerlab.calibrate.network_curve.weights import (
+    COVERAGE,
+    Ranked,
     at,
     earned,
     exchange_weights,
     fallback_weights,
     line,
     predict,
+    rank_values,
     sites,
     throughput_weights,
+    top_values,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import studentise

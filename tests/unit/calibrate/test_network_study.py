@@ -22,7 +22,7 @@ from brokerlab.calibrate.network_curve import (
     study_fallback,
 )
 from brokerlab.calibrate.network_curve.curves import bounds_of, corners, log_curve
-from brokerlab.calibrate.network_curve.ranks import COVERAGE
+from brokerlab.calibrate.network_curve.weights import COVERAGE
 from brokerlab.errors import DataError, InsufficientDataError
 from tests.unit.calibrate import network_toys as toys
 

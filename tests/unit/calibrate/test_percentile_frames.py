@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import polars as pl
 
 from brokerlab.calibrate.percentiles import frames
-from brokerlab.calibrate.percentiles.caveats import merge_sentences
+from brokerlab.calibrate.percentiles.backtest import merge_sentences
 from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
 

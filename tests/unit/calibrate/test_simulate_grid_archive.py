@@ -14,7 +14,8 @@ from brokerlab.archive import ArchiveWriter
 from brokerlab.brokerage.network_weight import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying import build
 from brokerlab.calibrate import simulation
-from brokerlab.calibrate.simulation import Limits, data
+from brokerlab.calibrate.simulation import Limits
+from brokerlab.calibrate.simulation.archive import links
 from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
@@ -232,7 +233,7 @@ class Measured:
 @pytest.mark.parametrize("first", [1, 4])
 def test_links_are_not_known_from_later(first):
     jobs = pl.DataFrame({"creationtime": [datetime(2026, 3, first), datetime(2026, 3, 5)]})
-    assert data.links(Measured(), jobs).rows() == [("A", "C", 20.0)]
+    assert links(Measured(), jobs).rows() == [("A", "C", 20.0)]
 
 
 @pytest.mark.parametrize("factor", [0.6, 2.0])

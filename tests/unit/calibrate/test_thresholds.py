@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
-from brokerlab.calibrate.thresholds.runs import Block, Runs, Store
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
-from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.simulations import Block, Runs, Simulations, Store
 from brokerlab.calibrate.thresholds.tables import as_shown, effects
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -271,7 +270,7 @@ def test_what_is_short_is_simulated_side_by_side():
 def test_a_killed_worker_is_replaced(monkeypatch):
     """As below, in processes that are killed; `test_long_work.py` kills one in every run."""
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
-    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.simulations.PAYS_S", 0.0)
     config, block = Config.empty(), Block(Period(*EARLY), (1, 2))
     runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
     values = {value: config.with_values({CAP: value}) for value in (900, 300)}
@@ -296,8 +295,8 @@ def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
             there.append(values)
             yield task, BrokenProcessPool() if kills in values else work(shared, task)
 
-    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.in_processes", in_processes)
-    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.simulations.in_processes", in_processes)
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.simulations.PAYS_S", 0.0)
     runs = Runs(Toy(n_tasks=12, kills=(kills,)), workers=2)
     values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 300, kills, 400)]
     runs.ensure(values, Block(Period(*EARLY), (1,)))

@@ -12,7 +12,7 @@ from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import simulation, thresholds
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Period
-from brokerlab.calibrate.thresholds.grid import of_archive
+from brokerlab.calibrate.thresholds.outcomes import of_archive
 from brokerlab.errors import ConfigError
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.report import run

@@ -14,8 +14,7 @@ from brokerlab.calibrate.nearest_setting import Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
-from brokerlab.calibrate.percentiles.history import History, JobHistory
-from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
+from brokerlab.calibrate.percentiles.history import JOB_COLUMNS, History, JobHistory
 from brokerlab.carry import whole
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules

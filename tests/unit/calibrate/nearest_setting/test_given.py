@@ -8,8 +8,8 @@ import pytest
 
 from brokerlab.calibrate.nearest_setting import _score_allocations, stated_prices
 from brokerlab.calibrate.percentiles import PARAMETERS, Assumptions, LossWeights, Setting
+from brokerlab.calibrate.percentiles.history import sample_of
 from brokerlab.calibrate.percentiles.replay import Replay, slots_by_queue
-from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
 from tests.unit.calibrate import toys
 
