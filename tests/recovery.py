@@ -10,7 +10,6 @@ from typing import Any
 import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.calibrate import simulation, thresholds
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Calibration, Period
 from brokerlab.calibrate.thresholds.archive_study import shares_of
 from brokerlab.calibrate.thresholds.outcomes import GridWhatIf, of_archive
@@ -112,7 +111,7 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
         keys=[key], limits=ANY_COST, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
     )  # fmt: skip
     case = thresholds.case_of(
-        settings_at(seen, CALIBRATION.end),
+        Config.recorded(seen, CALIBRATION.end),
         options,
         calibration=CALIBRATION,
         proof=PROOF,

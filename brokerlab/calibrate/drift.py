@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec
 
 import polars as pl
 from pydantic import ValidationError
@@ -22,7 +23,7 @@ from brokerlab.calibrate.network_curve import Evidence, files_per_unit, read_lin
 from brokerlab.calibrate.network_curve.study import DECIMALS, LOSS, gain_of
 from brokerlab.calibrate.network_curve.study import KEYS as EXCHANGE_KEYS
 from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
-from brokerlab.calibrate.percentiles.comparison import JUDGED, compare, quantities_of
+from brokerlab.calibrate.percentiles.frames import JUDGED, compare, quantities_of
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
@@ -34,7 +35,6 @@ from brokerlab.calibrate.percentiles.parameters import (
     current_setting,
 )
 from brokerlab.calibrate.percentiles.study import kills
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, WhatIf, threshold_of
 from brokerlab.calibrate.thresholds import settings as thresholds
@@ -53,6 +53,7 @@ from brokerlab.rulesets import NAMES, RuleSetName
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import days_of, measured, number, short_percent
 
+P = ParamSpec("P")
 Status = Literal["holds", "does_not_hold", "cannot_tell", "cannot_be_checked"]
 WORDS: Mapping[Status, str] = {
     "holds": "Holds",
@@ -145,32 +146,41 @@ class Again:
     notes: Sequence[str] = ()
 
 
-def answered(proposal: Proposal, again: Callable[[], Again]) -> Drift:
-    """Return whether a proposal holds, by what its kind brings; where nothing can be scored, why not.
+def answered(
+    again: Callable[Concatenate[Proposal, P], Again],
+) -> Callable[Concatenate[Proposal, P], Drift]:
+    """Say whether a proposal holds, by what its kind brings; where nothing can be scored, why not.
 
     ``does_not_hold``: another setting is shown to be better now, or the accepted one breaks a limit by its interval, or it
     costs more than the one before, which keeps the limits. ``holds``: nothing is better and an effect that matters would have
     been seen, or the limits are kept and, for a change, the setting before costs more or breaks a limit, by their
     intervals. ``cannot_tell``: anything between, or too few units.
     """
-    try:
-        if proposal.sources or proposal.takes_back:
-            how = "merged from others" if proposal.sources else "one that takes another back"
-            raise NotRepeatableError(f"the proposal is {how}: ask of each of those it comes from")
-        asked = again()
-    except InsufficientDataError as error:
-        return refused(error)
-    judgement = asked.judgement
-    status = _status(judgement, asked.table, keep=proposal.kind == "keep")
-    beside = _effects_beside(proposal, asked.effects)
-    parts = [asked.findings, _judge_in_words(judgement, asked.better, asked.units)]
-    known = beside.drop_nulls("apart")
-    if known.height:
-        names = known.filter("apart")["quantity"].to_list()
-        apart = f"{len(names)} of {known.height} effects lie apart from the proposal's"
-        parts.append(": ".join([apart, ", ".join(names)]) if names else apart)
-    sentence = " ".join([f"{WORDS[status]} on {asked.where}: {'; '.join(parts)}.", *asked.notes])
-    return Drift(status, sentence, beside, judgement, asked.window)
+
+    @wraps(again)
+    def ask(proposal: Proposal, /, *args: P.args, **how: P.kwargs) -> Drift:
+        try:
+            if proposal.sources or proposal.takes_back:
+                kind = "merged from others" if proposal.sources else "one that takes another back"
+                raise NotRepeatableError(
+                    f"the proposal is {kind}: ask of each of those it comes from"
+                )
+            asked = again(proposal, *args, **how)
+        except InsufficientDataError as error:
+            return refused(error)
+        judgement = asked.judgement
+        status = _status(judgement, asked.table, keep=proposal.kind == "keep")
+        beside = _effects_beside(proposal, asked.effects)
+        parts = [asked.findings, _judge_in_words(judgement, asked.better, asked.units)]
+        known = beside.drop_nulls("apart")
+        if known.height:
+            names = known.filter("apart")["quantity"].to_list()
+            apart = f"{len(names)} of {known.height} effects lie apart from the proposal's"
+            parts.append(": ".join([apart, ", ".join(names)]) if names else apart)
+        where = f"{WORDS[status]} on {asked.where}: {'; '.join(parts)}."
+        return Drift(status, " ".join([where, *asked.notes]), beside, judgement, asked.window)
+
+    return ask
 
 
 def refused(error: InsufficientDataError) -> Drift:
@@ -305,7 +315,7 @@ class LaterArchive:
         period = self._later_period(proposal)
         if short := too_short(self.archive, {"later": period}):
             raise InsufficientDataError(short[0])
-        config = settings_at(self.archive, period.end)
+        config = Config.recorded(self.archive, period.end)
         decide = {threshold_of(change.key).stage for change in proposal.changes}
         stage = next((name for name, held in HOLDS.items() if decide <= {*held}), "jobs")
         conditions = {"stage": stage, "cycle": "", "capacity": ""}
@@ -434,15 +444,12 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
     )
 
 
-def percentiles_drift(proposal: Proposal, inputs: Inputs) -> Drift:
+@answered
+def percentiles_drift(proposal: Proposal, inputs: Inputs) -> Again:
     """Score a proposal's setting against the one before it on later tasks, see calibration.md 2.
 
     Tasks created before the end of the proposal's own data are left out, and those without a ``creationdate``.
     """
-    return answered(proposal, lambda: _replay(proposal, inputs))
-
-
-def _replay(proposal: Proposal, inputs: Inputs) -> Again:
     asked = question_of(proposal, inputs.config)
     before, accepted = asked.current, asked.proposed
     tried = backtest(
@@ -520,21 +527,14 @@ def is_of_exchange(proposal: Proposal) -> bool:
     return IMPORTANCE in keys and keys <= {IMPORTANCE, CAP}
 
 
+@answered
 def exchange_drift(
-    proposal: Proposal,
-    evidence: Evidence,
-    *,
-    config: Config,
-    rules: RuleSetName = "document",
-) -> Drift:
+    proposal: Proposal, evidence: Evidence, *, config: Config, rules: RuleSetName = "document"
+) -> Again:
     """Judge the accepted importance of the queue on later links: network-weight.md 1, D2, D6; calibration.md 2.
 
     ``config`` is for what is not in the proposal.
     """
-    return answered(proposal, lambda: _of_links(proposal, evidence, config, rules))
-
-
-def _of_links(proposal: Proposal, evidence: Evidence, config: Config, rules: RuleSetName) -> Again:
     numbers = proposal.evidence.numbers or {}
     before, accepted = _settings(proposal, config)
     if not evidence.later_queues:
@@ -607,10 +607,6 @@ LATER = 2_000_000
 """Seeds lie so far from those of the choice; those of the scored period lie between."""
 
 
-Simulated = tuple[thresholds.Space, thresholds.Setting, Options]
-"""The configuration before a proposal with its keys, the setting that it asks for, and how to simulate."""
-
-
 def is_of_thresholds(proposal: Proposal) -> bool:
     """Whether a proposal was made by simulating thresholds."""
     numbers = proposal.evidence.numbers or {}
@@ -634,29 +630,31 @@ def thresholds_drift(
 
     Source: calibration.md, sections 2 and 4.
     """
-
-    def again(simulation: WhatIf) -> Again:
-        asked = _to_simulate(proposal, config)
-        if validation is not None and not validation.ok:
-            raise InsufficientDataError(validation.sentence.removeprefix("No answer: "))
-        return _simulate(asked, simulation, period)
-
-    drift = answered(proposal, lambda: again(what_if))
+    drift = _simulate(proposal, what_if, period, config, validation)
     if drift.judgement is None or drift.status == "cannot_tell":
         return drift
     most = _to_simulate(proposal, config)[2].capacity_most
     if most == 1 or not (unknown := what_if.unknown()):
         return drift
-    more = answered(proposal, lambda: again(what_if.larger(most)))
+    more = _simulate(proposal, what_if.larger(most), period, config, validation)
     if more.status == drift.status or more.judgement is None:
         return more if more.judgement is None else drift
     reason = capacity_unknown(unknown, drift.sentence, more.sentence)
     return replace(drift, status="cannot_tell", sentence=f"{WORDS['cannot_tell']}: {reason}.")
 
 
-def _simulate(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
+@answered
+def _simulate(
+    proposal: Proposal,
+    what_if: WhatIf,
+    period: Period,
+    config: Config,
+    validation: Validation | None,
+) -> Again:
     """Ask the judge under one assumption about slots."""
-    space, setting, options = asked
+    space, setting, options = _to_simulate(proposal, config)
+    if validation is not None and not validation.ok:
+        raise InsufficientDataError(validation.sentence.removeprefix("No answer: "))
     first = options.seed + LATER
     block = Block(period, tuple(range(first, first + options.most_replications)))
     simulations = Simulations(
@@ -685,7 +683,10 @@ def _simulate(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
     )
 
 
-def _to_simulate(proposal: Proposal, config: Config) -> Simulated:
+def _to_simulate(
+    proposal: Proposal, config: Config
+) -> tuple[thresholds.Space, thresholds.Setting, Options]:
+    """Return the configuration before a proposal with its keys, the setting that it asks for, and how to simulate."""
     if proposal.kind == "keep":
         raise NotRepeatableError(
             "a keep of thresholds has compared many settings: run the report that wrote it on the later archive"

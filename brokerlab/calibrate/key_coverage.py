@@ -23,16 +23,22 @@ from brokerlab.brokerage.analysis_jobs.settings import place_of as analysis_plac
 from brokerlab.brokerage.production_jobs.settings import place_of as production_place
 from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, Kind
-from brokerlab.calibrate.key_trials import Trial, known_rows, trial_of
 from brokerlab.calibrate.network_curve.study import KEYS as CURVE_KEYS
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
-from brokerlab.calibrate.settings import last_change, scans_once, settings_at
-from brokerlab.calibrate.stops import read_scout_history, stop_keys, switches_of, words_of
+from brokerlab.calibrate.stops import (
+    last_change,
+    read_scout_history,
+    scans_once,
+    stop_keys,
+    switches_of,
+    words_of,
+)
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOTHING, UNTOLD
 from brokerlab.calibrate.thresholds.settings import THRESHOLDS
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find, rows, rows_of
+from brokerlab.gdpconfig.ranges import Trial, known_rows, trial_of
 from brokerlab.lifecycle.classification.settings import COMPONENT as CLASS_COMPONENT
 from brokerlab.lifecycle.classification.settings import KEYS as CLASS_KEYS
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories
@@ -307,7 +313,7 @@ def screen_keys(
     def at_end() -> tuple[datetime, Config]:
         """Return when a job changed last, and what acts then."""
         end = last_change(source)
-        return end, settings_at(source, end) if config is None else config
+        return end, Config.recorded(source, end) if config is None else config
 
     for part, (counts, prepare) in PARTS.items():
         here = [row for row in wanted if parts[row.key] == part]

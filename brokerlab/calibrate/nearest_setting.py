@@ -23,7 +23,7 @@ import polars as pl
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate.judge import MIN_UNITS, Question, cap_weights
 from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
-from brokerlab.calibrate.percentiles.comparison import Comparison, judge_values
+from brokerlab.calibrate.percentiles.frames import Comparison, judge_values
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
@@ -150,12 +150,10 @@ def translate(
     parameter: str = "ramcount",
     name: str = "the estimator",
     span: Span | None = None,
-    ranks: Iterable[int] = range(50, 100),
-    margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = MINIMA,
     question: Question | None = None,
-    loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
+    **grid: Any,
 ) -> Translation:
     """Say which setting of the deployed system comes nearest to an estimator, and what is lost by it.
 
@@ -167,8 +165,8 @@ def translate(
     ``source`` is an archive or its folder. ``allocations`` (``pandaid, allocated`` [MB of
     the whole job or s]) are made without knowing later jobs, which cannot be seen here; only tasks that have some are
     compared, the setting is judged on all, and where a single job has none the current setting stands in for it. Of the tasks
-    those are looked at that were created in the ``span``, the end is out. The grid is that of
-    :func:`brokerlab.calibrate.backtest`; of cputime only the fixed margin can be chosen.
+    those are looked at that were created in the ``span``, the end is out. Ranks, margins and loss are given as
+    :func:`brokerlab.calibrate.backtest` has them; of cputime only the fixed margin can be chosen.
 
     Raises:
         ConfigError: A parameter that cannot be translated, or a span that is none.
@@ -186,19 +184,14 @@ def translate(
     inputs = _inputs(source, made.rules, span)
     given = _check(allocations)
     with_allocations = _with_allocations(inputs, given)
-    judged = study(
-        inputs,
-        parameter,
-        question or kills(),
-        ranks=ranks,
-        margins=margins,
-        minima=minima,
-        loss=loss,
-        assumptions=made,
-    )
+    judged = study(inputs, parameter, question or kills(), minima=minima, assumptions=made, **grid)
     judged_tasks = judged.judgement.outcomes.units.select(jeditaskid="unit")
+    # whatever it exceeds; among equals the current one, then the first
+    cheap = judged.judgement.candidates.sort(
+        "loss", "is_current", "place", descending=[False, True, False]
+    )
     settings: dict[Who, Setting] = {
-        "cheapest": cheapest_of(judged),
+        "cheapest": Setting(*judged.judgement.settings[cheap["place"][0]]),
         "nearest": judged.best,
         "current": judged.current,
     }
@@ -238,14 +231,6 @@ def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
             f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
         )
     return inputs.tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
-
-
-def cheapest_of(judged: Study) -> Setting:
-    """Return the setting of least loss over all tasks, whatever it exceeds; among equals the current one, then the first."""
-    order = judged.judgement.candidates.sort(
-        "loss", "is_current", "place", descending=[False, True, False]
-    )
-    return Setting(*judged.judgement.settings[order["place"][0]])
 
 
 def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from brokerlab.archive import Archive
 from brokerlab.archive.contracts.jobs import ENDED
-from brokerlab.archive.given import Source
-from brokerlab.calibrate.key_trials import known_rows, trial_of
-from brokerlab.calibrate.settings import last_change, scans_once, settings_at
+from brokerlab.archive.given import Source, check_once, scans_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
+from brokerlab.gdpconfig.ranges import known_rows, trial_of
 from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered, exact_share
 from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, triggers
 from brokerlab.scouts.checks import checks
@@ -126,6 +127,26 @@ class ScoutHistory:
         return self._memo[key]
 
 
+def scans_once(
+    source: Source, needed: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, pl.LazyFrame]:
+    """Return tables by name; rows given twice, which would count twice and which no archive has, are refused."""
+    tables = scans_of(source, needed, optional)
+    for name, table in tables.items() if not isinstance(source, Archive) else ():
+        if name != "files":  # they are held to it wherever tables are given by name
+            check_once(name, table)
+    return tables
+
+
+def last_change(source: Source) -> datetime:
+    """Return when a job changed last."""
+    jobs = scans_of(source, ["jobs"])["jobs"]
+    last: datetime | None = jobs.select(pl.col("modificationtime").max()).collect().item()
+    if last is None:
+        raise InsufficientDataError("no job has a time of its last change")
+    return last
+
+
 def read_scout_history(
     source: Source, *, rules: ScoutRules | None = None, config: Config | None = None
 ) -> ScoutHistory:
@@ -153,7 +174,7 @@ def read_scout_history(
         later=tables | {"jobs": after.drop("at"), "files": inputs},
         outcomes=_outcomes(after, inputs),
         rules=chosen,
-        config=settings_at(source, last_change(source)) if config is None else config,
+        config=Config.recorded(source, last_change(source)) if config is None else config,
     )
 
 

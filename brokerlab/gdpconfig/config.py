@@ -26,6 +26,8 @@ from brokerlab.times import time_of
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
+    from brokerlab.archive.given import Source
+
 DEFAULT_APP = "pandaserver"
 """App of a raw look-up that names none."""
 
@@ -96,6 +98,15 @@ class Config(Result):
 
             return cls.from_frame(archive.open(path).scan("gdpconfig"))
         return cls(stored.entries_of_file(path))
+
+    @classmethod
+    def recorded(cls, source: Source, at: datetime | None = None) -> Config:
+        """Read what an archive, or its tables by name, recorded: as it acts at a time, null: with its history; empty if it recorded nothing."""
+        from brokerlab.archive.given import scans_of
+
+        tables = scans_of(source, (), ["gdpconfig"])
+        config = cls.from_frame(tables["gdpconfig"].collect()) if tables else cls.empty()
+        return config if at is None else config.at(at)
 
     def frame(self) -> pl.DataFrame:
         """Return the entries as a table ``gdpconfig``, one row per entry, in their order."""

@@ -56,14 +56,10 @@ def world_of(
         data=data_of(archive, replay, jobs.select(creationtime=pl.lit(until)), moving),
         transfers=moving,
         queueing=QueueRules(attempts=MAX_ATTEMPT),
-        config=_config(archive, begin),
+        config=Config.recorded(archive, begin),
     )
     free = [pl.lit(None, world.jobs.schema[c]).alias(c) for c in ("computingsite", "readytime")]
     return replace(world, jobs=world.jobs.with_columns(free))
-
-
-def _config(archive: Any, begin: datetime) -> Config:
-    return Config.from_frame(archive.scan("gdpconfig").collect()).at(begin)
 
 
 def _states(settings: SynthSettings, archive: Any, work: Work) -> tuple[Replay, pl.DataFrame]:

@@ -291,7 +291,7 @@ def build(
         rules=switches,
         class_rules=_of_classes(stage, switches, class_rules),
         resource_work_queues=resource_work_queues,
-        config=_config(archive, numbered["at"].max()),
+        config=Config.recorded(archive, numbered["at"].max()),
     )
     maker.make(files=files)
     return Replay(
@@ -349,7 +349,7 @@ def build_once(
         tables=MappingProxyType(tables),
         instants=instants,
         stage=stage,
-        config=_config(archive, instants["at"].max()),
+        config=Config.recorded(archive, instants["at"].max()),
         notes=result.texts,
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
@@ -398,10 +398,3 @@ def _check(archive: Archive, stage: str) -> None:
         raise MissingTableError(
             f"a replay needs {', '.join(missing)}; ingest a source that holds them ({archive.path})"
         )
-
-
-def _config(archive: Archive, moment: Any) -> Config:
-    """Return the settings at a time; defaults where the archive has none."""
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)

@@ -8,7 +8,7 @@
 """
 
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
-from brokerlab.calibrate.percentiles.comparison import compare
+from brokerlab.calibrate.percentiles.frames import compare
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     PARAMETERS,

@@ -17,7 +17,6 @@ import polars as pl
 from brokerlab.archive import approximate
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Assumptions, Parameter
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.carry import Chunk, Chunks
 from brokerlab.errors import InsufficientDataError
 from brokerlab.frames import columns_of, latest
@@ -168,7 +167,7 @@ def load(
         queues=latest(queues.pl()),
         window=(first, last),
         rules=rule_set,
-        config=settings_at(opened, last),
+        config=Config.recorded(opened, last),
         filters=filters,
     )
 

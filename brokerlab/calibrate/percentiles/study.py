@@ -13,13 +13,11 @@ import polars as pl
 
 from brokerlab.calibrate.judge import Judgement, Limit, Question, judge
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
-from brokerlab.calibrate.percentiles.comparison import Comparison, compare
+from brokerlab.calibrate.percentiles.frames import Comparison, compare
 from brokerlab.calibrate.percentiles.history import Inputs, JobHistory
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     MINIMUM_KEY,
-    Assumptions,
-    LossWeights,
     Parameter,
     Setting,
     current_setting,
@@ -182,26 +180,15 @@ def study(
     question: Question,
     *,
     created_at: datetime | None = None,
-    ranks: Iterable[int],
     margins: Iterable[int] | None = None,
-    minima: Iterable[int | None] = (),
-    loss: LossWeights | None = None,
-    assumptions: Assumptions | None = None,
+    **grid: Any,
 ) -> Study:
-    """Take one parameter through back-test (see :func:`.backtest.backtest`) and judge.
+    """Take one parameter through back-test, whose grid, loss and assumptions are given as :func:`.backtest.backtest` has them, and judge.
 
     Margins are tried for ramcount alone: the others' are fixed in the code. A proposal is made at ``created_at`` (UTC without
     zone), null: when the last task was created.
     """
-    tried = backtest(
-        inputs,
-        name,
-        ranks=ranks,
-        margins=margins if name == "ramcount" else None,
-        minima=minima,
-        loss=loss,
-        assumptions=assumptions,
-    )
+    tried = backtest(inputs, name, margins=margins if name == "ramcount" else None, **grid)
     judgement = judge(tried.outcomes(), question, also=COMPONENTS)
     return Study(tried=tried, judgement=judgement, created_at=created_at)
 

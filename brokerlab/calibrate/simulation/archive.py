@@ -16,7 +16,6 @@ from brokerlab.brokerage.inputs.data import input_at_queues, input_files, input_
 from brokerlab.brokerage.network_weight import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying.build import LABELS, Replay, build
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulation.history import UNMADE, Period, limited
@@ -31,6 +30,7 @@ from brokerlab.calibrate.simulation.world import (
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.frames import latest
+from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us, time_of
@@ -156,7 +156,7 @@ def of_archive(
             "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
             "data": data_of(archive, replay, own, moving),
             "transfers": moving,
-            "config": settings_at(archive, period.start),
+            "config": Config.recorded(archive, period.start),
             "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
     queues = _with_idle(archive, read["queues"], there)

@@ -12,12 +12,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dataframely as dy
 import polars as pl
 
+from brokerlab.archive.contracts._columns import i64, text, ts
 from brokerlab.brokerage.inputs.queues import slot_counts
 from brokerlab.brokerage.replaying import activity
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.errors import ConfigError, DataError, reading
+from brokerlab.frames import prepared
 
 KNOWN = ("given", "slots", "full", "pledge")
 """Where slots come from that are taken as they are, the surest first; others are lower bounds."""
@@ -297,59 +300,36 @@ def upper_slots(capacity: pl.DataFrame, queues: pl.DataFrame, most: float) -> pl
     return rows.with_columns(slots=slots).sort("panda_queue", "ts")
 
 
-def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
-    """Read slots that somebody knows, of a frame or a file (``.parquet``, else CSV): ``panda_queue``, ``slots`` [cores], sorted.
+class Given(dy.Schema):
+    """Slots that somebody knows."""
 
-    ``ts`` (from here on, UTC without zone) may be null or absent: always.
+    panda_queue = text("panda queue", required=True)
+    ts = ts("from here on", null="always")
+    slots = i64("cores that run at once", "cores", required=True)
+
+
+def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
+    """Read slots that somebody knows (`Given`), of a frame or a file (``.parquet``, else CSV): ``panda_queue``, ``ts``, ``slots``, sorted.
 
     Raises:
         ConfigError: There is no such file.
-        DataError: Columns are missing, or values are no slots or times.
+        SchemaError: Columns are missing, or values are no whole numbers or times.
+        DataError: The file cannot be read, or slots are below 0.
     """
-    name = "capacity" if isinstance(given, pl.DataFrame) else f"capacity {given}"
-    with reading(name):
-        frame = given if isinstance(given, pl.DataFrame) else _read(Path(given), name)
-        if missing := [
-            column for column in ("panda_queue", "slots") if column not in frame.columns
-        ]:
-            raise DataError(
-                f"{name}: column {', '.join(missing)} is missing, there are {', '.join(frame.columns)}; "
-                "give panda_queue, slots [cores] and perhaps ts [UTC]"
-            )
-        if "ts" not in frame.columns:
-            frame = frame.with_columns(ts=pl.lit(None, pl.Datetime("us")))
-        wrong = []
-        for column, kind in _GIVEN.items():
-            values = frame[column]
-            if kind == pl.Datetime("us") and values.dtype == pl.String:
-                cast = values.str.to_datetime(time_unit="us", strict=False)
-            else:
-                cast = values.cast(kind, strict=False)
-            bad = cast.is_null() & values.is_not_null() if column == "ts" else cast.is_null()
-            wrong += (
-                [f"{column} {values.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
-            )
-            frame = frame.with_columns(cast.alias(column))
-        few = frame.filter(pl.col("slots") < 0)
-        wrong += [f"slots {few['slots'][0]} in {few.height} rows"] if few.height else []
-        if wrong:
-            raise DataError(
-                f"{name}: {'; '.join(wrong)}: allowed are names, whole cores from 0, times such as 2026-03-01 00:00:00"
-            )
-        rows = frame.select("panda_queue", pl.col("ts").fill_null(EVER), "slots")
-        return rows.sort("panda_queue", "ts")
-
-
-_GIVEN: dict[str, Any] = {"panda_queue": pl.String(), "slots": pl.Int64(), "ts": pl.Datetime("us")}
-
-
-def _read(path: Path, name: str) -> pl.DataFrame:
-    if not path.is_file():
-        raise ConfigError(f"{name}: there is no such file")
-    try:
-        return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{name}: cannot be read as {path.suffix or 'CSV'} ({error})") from None
+    name = "capacity"
+    if not isinstance(given, pl.DataFrame):
+        path, name = Path(given), f"capacity {given}"
+        if not path.is_file():
+            raise ConfigError(f"{name}: there is no such file")
+        with reading(name):
+            given = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+    known = prepared({name: given}, {name: Given})[name]
+    few = known.filter(pl.col("slots") < 0)
+    if few.height:
+        raise DataError(
+            f"{name}: slots {few['slots'][0]} in {few.height} rows: allowed are cores from 0"
+        )
+    return known.with_columns(pl.col("ts").fill_null(EVER)).sort("panda_queue", "ts")
 
 
 def with_given(seen: pl.DataFrame, given: pl.DataFrame | None) -> pl.DataFrame:

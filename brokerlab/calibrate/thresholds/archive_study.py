@@ -11,13 +11,13 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulation
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
 from brokerlab.calibrate.thresholds.outcomes import GridWhatIf, Period, WhatIf, of_archive
 from brokerlab.calibrate.thresholds.screening import screen
 from brokerlab.calibrate.thresholds.settings import Options, case_of
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
+from brokerlab.gdpconfig import Config
 from brokerlab.rulesets import RuleSetName
 
 MIN_TASKS = 10
@@ -80,7 +80,7 @@ def study_archive(
     )
     with collect_warnings() as warnings:
         case = case_of(
-            settings_at(archive, early.end),
+            Config.recorded(archive, early.end),
             options,
             calibration=early,
             proof=late,

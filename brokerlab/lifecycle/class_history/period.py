@@ -110,7 +110,7 @@ def read_period(
     return Period(
         archive=archive,
         rules=rules,
-        config=_config(archive),
+        config=Config.recorded(archive),
         every=every,
         instants=instants,
         queues=_queues(archive),
@@ -178,12 +178,6 @@ def _logged(archive: Archive) -> int | None:
     sampled = _analysis_jobs(archive).filter(RATES_QUEUES)
     known = sampled.join(archive.scan("job_status_log"), on="pandaid", how="semi")
     return int(known.select(pl.len()).collect().item())
-
-
-def _config(archive: Archive) -> Config:
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    return Config.from_frame(archive.scan("gdpconfig").collect())
 
 
 def _queues(archive: Archive) -> pl.DataFrame:

@@ -191,8 +191,7 @@ def read_waiting(
     chosen = TimeoutRules.of(rules)
     other = TimeoutRules("production" if chosen.rules == "document" else "document")
     log = archive.job_status_log if archive.has("job_status_log") else None
-    settings = archive.scan("gdpconfig").collect() if archive.has("gdpconfig") else None
-    config = Config.empty() if settings is None else Config.from_frame(settings).at(last)
+    config = Config.recorded(archive, last)
     units = _units(jobs, first, last, UNIT_COLUMNS[unit])
     known = histories(
         archive.jobs,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting
-from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
+from brokerlab.calibrate.percentiles.frames import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.slots import Offers

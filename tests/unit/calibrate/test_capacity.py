@@ -19,7 +19,7 @@ from brokerlab.calibrate.simulation.capacity import (
     with_sources,
     without_stalls,
 )
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError, DataError, SchemaError
 
 T0 = datetime(2026, 3, 1)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -162,11 +162,11 @@ def test_a_file_of_slots_is_read_or_refused_with_what_is_wrong(tmp_path):
         read_capacity(tmp_path / "none.csv")
     bad = tmp_path / "bad.csv"
     bad.write_text("panda_queue,slots\nA,many\nB,3\n")
-    with pytest.raises(DataError, match=r"bad\.csv: slots 'many' in 1 rows: allowed"):
+    with pytest.raises(SchemaError, match=r"bad\.csv\.slots: 1 values are no Int64 \('many'\)"):
         read_capacity(bad)
     with pytest.raises(DataError, match="slots -2 in 1 rows"):
         read_capacity(pl.DataFrame({"panda_queue": ["A"], "slots": [-2]}))
-    with pytest.raises(DataError, match="column slots is missing, there are panda_queue, cores"):
+    with pytest.raises(SchemaError, match=r"capacity\.slots is missing: add it"):
         read_capacity(pl.DataFrame({"panda_queue": ["A"], "cores": [2]}))
 
 

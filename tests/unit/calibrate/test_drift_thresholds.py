@@ -148,7 +148,7 @@ def test_what_keys_decide_is_simulated_under_the_conditions_of_the_proposal(
 
     monkeypatch.setattr(drift, "of_archive", of_archive)
     monkeypatch.setattr(drift, "too_short", lambda *_: [])
-    monkeypatch.setattr(drift, "settings_at", lambda *_: Config.empty())
+    monkeypatch.setattr(Config, "recorded", lambda *_: Config.empty())
     monkeypatch.setattr(drift, "thresholds_drift", lambda *_, **__: Drift("holds", ""))
     window = ("2026-04-01T00:00:00", "2026-04-11T00:00:00")
     archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
@@ -163,7 +163,7 @@ def test_known_slots_that_are_gone_leave_nothing_to_repeat(
     numbers = {**(proposal.evidence.numbers or {}), "capacity": "gone.csv"}
     asked = replace(proposal, evidence=replace(proposal.evidence, numbers=numbers))
     monkeypatch.setattr(drift, "too_short", lambda *_: [])
-    monkeypatch.setattr(drift, "settings_at", lambda *_: Config.empty())
+    monkeypatch.setattr(Config, "recorded", lambda *_: Config.empty())
     window = ("2026-04-01T00:00:00", "2026-04-11T00:00:00")
     archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
     found = LaterArchive(archive).ask(asked)

@@ -13,7 +13,7 @@ import pytest
 from brokerlab.calibrate import current_setting, propose
 from brokerlab.calibrate.judge import Question, cap_weights, judge
 from brokerlab.calibrate.percentiles.backtest import at_setting
-from brokerlab.calibrate.percentiles.comparison import compare
+from brokerlab.calibrate.percentiles.frames import compare
 from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
 from brokerlab.calibrate.percentiles.study import Study, kills
 from brokerlab.errors import ConfigError, InsufficientDataError

@@ -10,10 +10,10 @@ import pytest
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import simulation, thresholds
-from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.outcomes import of_archive
 from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.report import run
 from tests.planted_grids import BEGIN, Plan, write
@@ -52,7 +52,7 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
         workers=1,
     )  # fmt: skip
     case = thresholds.case_of(
-        settings_at(seen, PERIODS[0].end), options, calibration=PERIODS[0], proof=PERIODS[1],
+        Config.recorded(seen, PERIODS[0].end), options, calibration=PERIODS[0], proof=PERIODS[1],
         created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
     )  # fmt: skip
     screen = thresholds.screen(seen, case.space, PERIODS[0])
