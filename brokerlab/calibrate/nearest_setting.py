@@ -287,13 +287,13 @@ def translate_trial(
     name: str,
     learnt: pl.DataFrame,
     rules: RuleSetName = "document",
-    n_boot: int = 2000,
-    seed: int = 0,
+    **how: Any,
 ) -> Translation:
     """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
 
     The setting is judged on the tasks that were created from the first of the trial, which is of memory on later tasks of the
-    archive, to its last. ``learnt`` are the records that the model learnt from: they say how long jobs usually take.
+    archive, to its last. ``learnt`` are the records that the model learnt from: they say how long jobs usually take; ``how`` is of
+    `kills`.
     """
     allocated = allocate_by_stated_loss(trial, model, learnt)
     return translate(
@@ -302,7 +302,7 @@ def translate_trial(
         parameter="ramcount",
         name=name,
         span=_span(archive, trial.records),
-        question=kills(n_boot=n_boot, seed=seed),
+        question=kills(**how),
         assumptions=Assumptions(rules=ScoutRules(rules)),
     )
 
@@ -314,13 +314,13 @@ def translate_bound(
     model: str,
     level: float = 0.98,
     rules: RuleSetName = "document",
-    n_boot: int = 2000,
-    seed: int = 0,
+    **how: Any,
 ) -> Translation:
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
     A bound that is refused allocates nothing: there the current setting stands in. The limit of the setting is the share of jobs
-    that the bound lets through: 1 - ``level``. It is judged on the tasks that were created from the first of the trial to its last.
+    that the bound lets through: 1 - ``level``. It is judged on the tasks that were created from the first of the trial to its last;
+    ``how`` is of `kills`.
 
     Raises:
         InsufficientDataError: No bound of the level can be promised.
@@ -337,7 +337,7 @@ def translate_bound(
         parameter="cputime",
         name=f"{model}, bound {100 * level:g} %",
         span=_span(archive, trial.records),
-        question=kills(round(1 - level, 9), n_boot=n_boot, seed=seed),
+        question=kills(round(1 - level, 9), **how),
         assumptions=Assumptions(rules=ScoutRules(rules)),
     )
 

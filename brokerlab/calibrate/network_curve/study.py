@@ -139,20 +139,24 @@ def gain_of(losses: Mapping[str, float | None]) -> dict[str, float | None]:
     }
 
 
+def ask_ranks(**how: Any) -> Question:
+    """Ask for the weight of highest rank correlation that ranks the top tenth not much worse; 500 replicates if not said otherwise."""
+    limit = Limit(quantity=RISE, most=TOP_RISE, share=False)
+    return Question(objective=LOSS, limits=(limit,), **{"n_boot": 500, **how})
+
+
 def study_weights(
     rows: pl.DataFrame,
     weights: Sequence[Weight],
     *,
     current: str,
     spans: Sequence[Span],
-    relevant: float = 0.05,
-    n_boot: int = 500,
-    seed: int = 1,
+    **how: Any,
 ) -> tuple[Study, Ranked]:
     """Judge weights by how they rank links by ``outcome``; the study comes with the links that scored.
 
     ``rows`` are of :func:`dealt`: ``unit, span, query, src, dst, outcome`` (null: not scored) and what weights read; ``current``
-    names the weight that acts; an effect matters from ``relevant`` on, as a part of the current 1 - rank correlation.
+    names the weight that acts; ``how`` is of `ask_ranks`.
     """
     if rows["outcome"].drop_nulls().n_unique() < 2:
         raise InsufficientDataError("all links delivered the same; there is no ranking to score")
@@ -171,13 +175,7 @@ def study_weights(
     times = pl.Series("time", [spans[span][0] for span in units["block"]])
     if units["block"].n_unique() < 2:  # of one span: blocks of links
         units = units.drop("block")
-    question = Question(
-        objective=LOSS,
-        limits=(Limit(quantity=RISE, most=TOP_RISE, share=False),),
-        relevant=relevant,
-        n_boot=n_boot,
-        seed=seed,
-    )
+    question = ask_ranks(**how)
     outcomes = Outcomes(
         units=units.with_columns(times, weight=pl.Series(size)),
         settings=names,
@@ -237,10 +235,9 @@ def study_curve(
     *,
     rules: RuleSetName = "document",
     most_steps: int = MOST_STEPS,
-    n_boot: int = 500,
-    seed: int = 1,
+    **how: Any,
 ) -> Study:
-    """Judge curves of throughput, against that of a rule set and plain alternatives.
+    """Judge curves of throughput, against that of a rule set and plain alternatives; ``how`` is of `ask_ranks`.
 
     ``frames``: ``all_steps`` (what the steps of the current and of the fitted curve tell: `resolution`, with ``curve``),
     ``error_by_size``, ``curve`` (the best logarithm in steps, else the fitted one). ``facts``: ``ahead_of_sites`` (by how much the
@@ -250,12 +247,12 @@ def study_curve(
     moved = pl.when(pl.col("outcome") > 0).then("outcome")
     measured = evidence.rows.filter(pl.col("mbps").is_finite()).with_columns(outcome=moved)
     usable(measured)
+    question = ask_ranks(**how)
+    n_boot, seed = question.n_boot, question.seed
     rows = dealt(measured, seed=seed)
     weights = throughput_weights(rows, rules=rules, most_steps=most_steps, seed=seed)
     names = [weight.name for weight in weights]
-    study, scores = study_weights(
-        rows, weights, current=names[0], spans=evidence.spans, n_boot=n_boot, seed=seed
-    )
+    study, scores = study_weights(rows, weights, current=names[0], spans=evidence.spans, **how)
     judged = study.judgement
     compared = names.index("steps" if judged.best == names[0] else judged.best)
     pair = scores.ranks[:, [names.index("sites"), compared]]
@@ -287,13 +284,11 @@ def study_curve(
     return result if excludes_0 else result.cannot_tell("demand")
 
 
-def study_fallback(
-    evidence: Evidence, *, rules: RuleSetName = "document", n_boot: int = 500, seed: int = 1
-) -> Study:
+def study_fallback(evidence: Evidence, *, rules: RuleSetName = "document", **how: Any) -> Study:
     """Judge weights of links without throughput, ranked among those that have one; ``frames``: :func:`.weights.levels`.
 
     Links without a throughput that deliver something later are few; so a part of those with one is treated as if it had
-    none. Blocked links (closeness -1) are left out.
+    none. Blocked links (closeness -1) are left out. ``how`` is of `ask_ranks`.
 
     Raises:
         InsufficientDataError: Too few links with closeness and a later throughput.
@@ -306,14 +301,14 @@ def study_fallback(
             f"{n} links with a later throughput have {values} values of closeness; "
             f"{FEWEST_GROUPS} links and {FEWEST_LEVELS} values are needed"
         )
+    question = ask_ranks(**how)
+    n_boot, seed = question.n_boot, question.seed
     curve, rows = curve_of(rules), dealt(known, seed=seed)
     coin = pl.Series(np.random.default_rng(seed).random(rows.height) < HIDDEN_SHARE)
     unmeasured = pl.col("mbps").is_null()
     rows = rows.with_columns(hidden=coin | unmeasured, mbps=pl.col("mbps").fill_null(0.0))
     weights = fallback_weights(curve)
-    study, _ = study_weights(
-        rows, weights, current=weights[0].name, spans=evidence.spans, n_boot=n_boot, seed=seed
-    )
+    study, _ = study_weights(rows, weights, current=weights[0].name, spans=evidence.spans, **how)
     table = levels(rows, open_links, curve, n_boot=n_boot, seed=seed)
     return replace(study, frames={"levels": table})
 
@@ -324,15 +319,13 @@ def study_exchange(
     *,
     rules: RuleSetName = "document",
     also: Sequence[float] = (),
-    relevant: float = 0.05,
-    n_boot: int = 500,
-    seed: int = 1,
+    **how: Any,
 ) -> Study:
     """Judge NW_QUEUE_IMPORTANCE: how many waiting files should weigh as much as one unit of throughput weight.
 
     ``frames``: ``table`` (:func:`exchange_table`). ``facts``: ``queues`` (:func:`queue_facts`), ``later`` (whether the outcome came
     after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it is the limit of the backlog check,
-    too, and where the queued weight reads it no ranking can tell it from the importance).
+    too, and where the queued weight reads it no ranking can tell it from the importance). ``how`` is of `ask_ranks`.
 
     Raises:
         ConfigError: NW_QUEUE_IMPORTANCE is no share.
@@ -345,13 +338,11 @@ def study_exchange(
             f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
         )
     study, _ = study_weights(
-        dealt(waiting(evidence.queues, curve_of(rules)), seed=seed),
+        dealt(waiting(evidence.queues, curve_of(rules)), seed=ask_ranks(**how).seed),
         exchange_weights(settings, rules, also),
         current=f"{settings.queue_importance:g}",
         spans=evidence.spans,
-        relevant=relevant,
-        n_boot=n_boot,
-        seed=seed,
+        **how,
     )
     later = evidence.later_queues
     study = study if later else study.cannot_tell("snapshot")
@@ -452,19 +443,17 @@ class LinkStudy:
         return answers | {name: {"reason": reason} for name, reason in self.refused.items()}
 
 
-def study_links(
-    links: Links, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
-) -> LinkStudy:
-    """Judge the weights of every subject that links can tell something about; refuse where that is none."""
-    draws: dict[str, Any] = {"rules": links.rules, "n_boot": n_boot, "seed": seed}
+def study_links(links: Links, *, most_steps: int = MOST_STEPS, **how: Any) -> LinkStudy:
+    """Judge the weights of every subject that links can tell something about, see `ask_ranks`; refuse where that is none."""
+    how |= {"rules": links.rules}
     asked: dict[str, Callable[[], Study]] = {
-        name: partial(study_curve, evidence, most_steps=most_steps, **draws)
+        name: partial(study_curve, evidence, most_steps=most_steps, **how)
         for name, evidence in links.evidence.items()
     }
     answers, refused = {}, dict(links.refused)
     if (metrics := links.evidence.get("metrics")) is not None:
-        asked["fallback"] = partial(study_fallback, metrics, **draws)
-        asked["exchange"] = partial(study_exchange, metrics, links.settings, **draws)
+        asked["fallback"] = partial(study_fallback, metrics, **how)
+        asked["exchange"] = partial(study_exchange, metrics, links.settings, **how)
     else:
         reason = refused.get("metrics", "transfers tell neither closeness nor files waiting")
         refused |= {"fallback": reason, "exchange": reason}

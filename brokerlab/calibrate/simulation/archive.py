@@ -157,14 +157,15 @@ def of_archive(
             "data": data_of(archive, replay, own, moving),
             "transfers": moving,
             "config": Config.recorded(archive, period.start),
-            "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
+        if archive.has("gshares"):
+            about["shares"] = archive.scan("gshares").collect()
     queues = _with_idle(archive, read["queues"], there)
     if replayed:
         queues = queues.join(_slowness(own), on="panda_queue", how="left")
     # others ran nothing and have no slots, read or given: they are left out
     named = pl.col("panda_queue").is_in(queues["panda_queue"].implode())
-    world = of_tables(
+    return of_tables(
         _jobs(own, tasks, period, queues),
         queues,
         start=period.start,
@@ -176,13 +177,10 @@ def of_archive(
         delays=read["delays"],
         rules=rules,
         queueing=retried,
-        **about,
-    )
-    return replace(
-        world,
         left_out=read["left_out"],
         seen=read["seen"],
         sources=_sources(there),
+        **about,
     )
 
 

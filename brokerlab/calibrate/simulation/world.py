@@ -222,7 +222,7 @@ _RANGES: dict[tuple[str, str], tuple[float, float, str]] = {
 _KEYS = {"jobs": ["pandaid"], "queues": ["panda_queue"], "capacity": ["panda_queue", "ts"]}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class World(Result):
     """Jobs, queues, data and links of a period, and what the brokerage reads that no decision changes.
 
@@ -235,11 +235,11 @@ class World(Result):
             with ``snapshot`` hold for an epoch. Numbers of jobs in them are replaced by those of the simulation.
         epochs: ``snapshot``, ``at``: from when on its tables hold.
         data: ``places``, ``links``, ``sources``, ``present`` as in `DATA`.
-        stage: ``jobs`` (production) or ``analysis``.
         begin: First instant of the simulation.
         start: Jobs made from here on are judged.
         end: Jobs made from here on are not.
         until: Last instant; jobs come until then.
+        stage: ``jobs`` (production) or ``analysis``.
         cycle: From one brokerage to the next.
         rules: Rule set that the brokerage and the timeouts decide by, ``document`` or ``production``.
         queueing: Options of the queues.
@@ -270,20 +270,36 @@ class World(Result):
     tables: Mapping[str, pl.DataFrame]
     epochs: pl.DataFrame
     data: Mapping[str, pl.DataFrame]
-    stage: str
     begin: datetime
     start: datetime
     end: datetime
     until: datetime
-    cycle: timedelta
-    rules: RuleSetName
-    queueing: QueueRules
-    transfers: Transfers
-    config: Config
-    shares: pl.DataFrame
+    stage: str = "jobs"
+    cycle: timedelta = timedelta(hours=1)
+    rules: RuleSetName = "document"
+    queueing: QueueRules = field(default_factory=QueueRules)
+    transfers: Transfers = field(default_factory=Transfers)
+    config: Config = field(default_factory=Config.empty)
+    shares: pl.DataFrame = field(default_factory=pl.DataFrame)
     left_out: pl.DataFrame = field(default_factory=pl.DataFrame)
     seen: pl.DataFrame = field(default_factory=pl.DataFrame)
     sources: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def __post_init__(self) -> None:
+        """Refuse what no simulation can have, all at once."""
+        problems = []
+        if self.stage not in STAGES:
+            problems.append(f"stage is '{self.stage}', allowed: {', '.join(STAGES)}")
+        if self.rules not in NAMES:
+            problems.append(f"rules={self.rules!r}: {nearest(self.rules, NAMES)}")
+        if not self.begin <= self.start < self.end <= self.until:
+            problems.append(
+                f"begin {self.begin}, start {self.start}, end {self.end}, until {self.until} are not in order"
+            )
+        if self.cycle < timedelta(minutes=1):
+            problems.append(f"cycle is {self.cycle}, at least a minute")
+        if problems:
+            raise ConfigError("simulation: " + "; ".join(problems))
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -345,20 +361,14 @@ def of_tables(
     *,
     start: datetime,
     end: datetime,
-    stage: str = "jobs",
-    cycle: timedelta = timedelta(hours=1),
     begin: datetime | None = None,
     until: datetime | None = None,
     capacity: Any | None = None,
     delays: Any | None = None,
     data: Mapping[str, pl.DataFrame] = NOTHING,
-    rules: RuleSetName = "document",
-    queueing: QueueRules | None = None,
-    transfers: Transfers | None = None,
-    config: Config | None = None,
-    shares: pl.DataFrame | None = None,
+    **about: Any,
 ) -> World:
-    """Make a world of tables; :func:`of_archive` makes one of an archive. What is not described here is as in :class:`World`.
+    """Make a world of tables; :func:`of_archive` makes one of an archive. What is not described here is as in :class:`World` (``about``).
 
     ``jobs`` (`Jobs`) that are not ``brokered`` need ``computingsite`` and ``readytime``; ``queues``
     (`Queues`) are parents of pseudo-queues. Where the brokerage places jobs, ``tables`` and ``epochs`` are needed. Null:
@@ -381,18 +391,6 @@ def of_tables(
         >>> done.jobs["waiting_s"].to_list(), done.queues["utilisation"].to_list()
         ([0.0, 7200.0, 10800.0], [1.0])
     """
-    first, last = begin or start, until or end
-    problems = []
-    if stage not in STAGES:
-        problems.append(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
-    if rules not in NAMES:
-        problems.append(f"rules={rules!r}: {nearest(rules, NAMES)}")
-    if not first <= start < end <= last:
-        problems.append(f"begin {first}, start {start}, end {end}, until {last} are not in order")
-    if cycle < timedelta(minutes=1):
-        problems.append(f"cycle is {cycle}, at least a minute")
-    if problems:
-        raise ConfigError("simulation: " + "; ".join(problems))
     given = {"jobs": jobs, "queues": queues, "capacity": capacity, "delays": delays}
     held = prepared({name: frame for name, frame in given.items() if frame is not None}, QUEUES)
     none = pl.DataFrame(schema={"snapshot": pl.Int64, "at": pl.Datetime("us")})
@@ -408,17 +406,11 @@ def of_tables(
         tables=MappingProxyType(dict(tables)),
         epochs=instants,
         data=MappingProxyType(prepared({"places": places_of(tables), **data}, DATA)),
-        stage=stage,
-        begin=first,
+        begin=begin or start,
         start=start,
         end=end,
-        until=last,
-        cycle=cycle,
-        rules=rules,
-        queueing=queueing or QueueRules(),
-        transfers=transfers or Transfers(),
-        config=config or Config.empty(),
-        shares=pl.DataFrame() if shares is None else shares,
+        until=until or end,
+        **about,
     )
 
 

@@ -475,17 +475,14 @@ def case_of(
     *,
     calibration: Period,
     proof: Period,
-    created_at: datetime,
     grids: Mapping[str, Iterable[Any]] | None = None,
     shares: Sequence[str] = (),
-    rules: RuleSetName = "document",
-    archive_digest: str | None = None,
-    synthetic: bool = False,
+    **about: Any,
 ) -> Case:
     """Return what is asked; refuse what cannot be before anything is simulated, all at once.
 
     The proof is the later period. ``grids``: values to try by key; others have the default grid.
-    ``shares``: global shares that occur; patterns are set for every one. The rest is as in `Case`.
+    ``shares``: global shares that occur; patterns are set for every one. ``about`` is of `Case`.
 
     Raises:
         ConfigError: Unknown keys, values out of the guard rails, grids of one value, periods that are none or do not
@@ -508,12 +505,4 @@ def case_of(
         problems.append(str(problem))
     if problems or space is None:
         raise ConfigError("; ".join(problems))
-    return Case(
-        space=space,
-        periods=(calibration, proof),
-        options=options,
-        created_at=created_at,
-        rules=rules,
-        archive_digest=archive_digest,
-        synthetic=synthetic,
-    )
+    return Case(space=space, periods=(calibration, proof), options=options, **about)
