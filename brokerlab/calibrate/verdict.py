@@ -1,7 +1,4 @@
-"""From a judgement to one sentence with numbers, and to a proposal document: `sentence_of`, `document_of`.
-
-Each kind of setting brings its own `Wording` and effects.
-"""
+"""From a judgement to one sentence with numbers, and to a proposal document, in the words and with the effects of its kind of setting."""
 
 from __future__ import annotations
 
@@ -62,32 +59,6 @@ class Verdict(Result):
         return self.sentence
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wording:
-    """What the sentences of a judgement say of one kind of setting.
-
-    Attributes:
-        actions: What is to be done, from its first word.
-        kept: What is to stay, from its first word.
-        effects: What changes.
-        now: Where the current setting stands.
-        limit: What must be kept.
-        keeping: Which setting would keep it, where the proposed one does not.
-        units: What was judged on, in the plural.
-        unknown: For ``depends``: what the data cannot tell, and what would settle it.
-    """
-
-    actions: str
-    kept: str
-    effects: str
-    now: str
-    limit: str
-    keeping: str = ""
-    loss: str = "the loss"
-    units: str = "tasks"
-    unknown: str = ""
-
-
 SENTENCES = {
     "lower_loss": "{actions}: {effects}, {where}.",
     "fewer_breaches": "{actions}: {effects}, {where}; the current setting breaks the limit.",
@@ -117,16 +88,33 @@ SENTENCES = {
 """One sentence for each case of the judge."""
 
 
-def sentence_of(judgement: Judgement, wording: Wording) -> str:
-    """Return the sentence of a judgement."""
+def sentence_of(
+    judgement: Judgement,
+    *,
+    keeping: str = "",
+    unknown: str = "",
+    loss: str = "the loss",
+    units: str = "tasks",
+    **words: str,
+) -> str:
+    """Return the sentence of a judgement, in the words of its kind of setting.
+
+    ``actions`` (what is to be done) and ``kept`` (what is to stay) from their first word; ``effects`` (what changes), ``now`` (where the
+    current setting stands), ``limit`` (what must be kept), ``keeping`` (which setting would keep it, where the proposed one does not),
+    ``unknown`` (for ``depends``: what the data cannot tell, and what would settle it), ``units`` (what was judged on, in the plural).
+    """
     seen, n = judgement.smallest_seen, judgement.units_missing
     return SENTENCES[judgement.case].format(
-        **vars(wording),
-        where=f"judged on {judgement.n_scored:,} {wording.units}",
+        **words,
+        keeping=keeping,
+        unknown=unknown,
+        loss=loss,
+        units=units,
+        where=f"judged on {judgement.n_scored:,} {units}",
         seen="" if seen is None else short_percent(seen),
         n=f"{judgement.n_units:,}",
         needed=MIN_UNITS,
-        missing=f"about {n:,} {wording.units} more" if n else f"more {wording.units}",
+        missing=f"about {n:,} {units} more" if n else f"more {units}",
     )
 
 

@@ -55,7 +55,7 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
     top_values,
 )
-from brokerlab.calibrate.verdict import Wording, document_of, sentence_of
+from brokerlab.calibrate.verdict import document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal, Window
 from brokerlab.intervals import measured_coverage, t_factor
@@ -491,7 +491,8 @@ def sentence_on(exchange: Study, links: Links) -> str:
     gained = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
     rise = judged.quantity(RISE)["after"]
     wrong = f"{short_percent(abs(rise))} {'less' if rise < 0 else 'more'}"
-    wording = Wording(
+    return sentence_of(
+        judged,
         actions=f"{'Raise' if new > now else 'Lower'} {KEYS[0]} from {now:g} to {new:g} ({files:.0f} waiting files per unit of "
         "throughput weight)",
         kept="Keep " + " and ".join(f"{key} = {values[key]:g}" for key in keys_of(links.rules)),
@@ -505,7 +506,6 @@ def sentence_on(exchange: Study, links: Links) -> str:
         unknown=f"on links not seen the rank correlation rises by {gained} with {KEYS[0]} = {judged.best}, but one snapshot shows "
         "nothing that was delivered later",
     )
-    return sentence_of(judged, wording)
 
 
 def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -> Proposal | None:

@@ -25,7 +25,6 @@ from brokerlab.calibrate.percentiles.parameters import (
 from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.verdict import (
     Verdict,
-    Wording,
     document_of,
     limit_of,
     sentence_of,
@@ -245,7 +244,8 @@ def propose(study: Study) -> Verdict:
     ]
     actions = " and ".join([_actions(parameter, current, setting), *further])
     rate = judgement.candidates.filter("is_current")["exceed_rate"][0]
-    wording = Wording(
+    sentence = sentence_of(
+        judgement,
         actions=actions,
         kept=_actions(parameter, current, current),
         effects=_effects(study),
@@ -253,7 +253,6 @@ def propose(study: Study) -> Verdict:
         limit=short_percent(limit),
         keeping=_keeping(study),
     )
-    sentence = sentence_of(judgement, wording)
     settable = parameter.keys(current)
     subject = [*settable, *changed]
     beyond = filter_problems(subject, chosen_tasks) if judgement.acts else []

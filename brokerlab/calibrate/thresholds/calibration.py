@@ -39,7 +39,7 @@ from brokerlab.calibrate.thresholds.tables import (
     small,
     tried_frame,
 )
-from brokerlab.calibrate.verdict import Verdict, Wording, document_of, sentence_of
+from brokerlab.calibrate.verdict import Verdict, document_of, sentence_of
 from brokerlab.gdpconfig.proposal import Evidence, Proposal, Window
 from brokerlab.numerics import BoolArray
 
@@ -508,7 +508,8 @@ def _sentence_on(
         f"{name} +{most:g}{' %' if LIMITS[name].of else ''}"
         for name, most in case.options.allowed.items()
     ]
-    wording = Wording(
+    return sentence_of(
+        judgement,
         actions=action(case.space, judgement.setting),
         kept=f"Keep {as_is(case.space.keys)}",
         effects=f"{effects(quantity.name, table)}, {n_tasks:,} tasks of {days(case.periods[1])}",
@@ -518,7 +519,6 @@ def _sentence_on(
         units="spans of time",
         unknown=unknown,
     )
-    return sentence_of(judgement, wording)
 
 
 def _verdict(case: Case, kind: Kind, sentence: str, document: Proposal | None) -> Verdict:
