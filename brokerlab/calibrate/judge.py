@@ -304,6 +304,11 @@ class Judgement(Result):
         """Units in all."""
         return self.chosen.size
 
+    @property
+    def last_scored(self) -> Any:
+        """The setting that the last block was scored under."""
+        return self.settings[int(self.chosen[-1])]
+
     def cannot_tell(self) -> Judgement:
         """Return no answer, for it depends on what the data cannot tell."""
         return replace(self, kind="no_answer", case="depends", setting=self.current)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -90,15 +89,14 @@ def study_archive(
             archive_digest=archive.digest,
             synthetic=archive.synthetic,
         )
-        calibration = calibrate(
+        return calibrate(
             case,
             simulation,
             screen=screen(archive, case.space, period, stage=stage, rules=rules),
             validation=validation or (lambda: believe(archive, early, simulation)),
             store=store,
+            warnings=warnings,  # filled as the block ends
         )
-    grid = simulation if isinstance(simulation, GridWhatIf) else None
-    return replace(calibration, warnings=tuple(warnings), grid=grid)
 
 
 def shares_of(archive: Archive) -> list[str]:

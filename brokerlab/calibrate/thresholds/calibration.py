@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,8 +69,8 @@ class Calibration:
         tried: See :func:`.tables.tried_frame`.
         together: Names of the keys that were searched together.
         judgement: What the judge says; null if nothing was simulated.
-        proof: The scored period before and after, see :func:`.tables.proof_of`; empty where the choice was to leave all as
-            it is.
+        table: The scored period before and after, see :func:`.tables.as_shown`.
+        reason: Why the answer depends on slots that nobody knows; empty where it does not.
         strata: See :func:`.tables.by_stratum`.
         queues: See :func:`.tables.by_queue`.
         n_tasks: Tasks of the scored period.
@@ -79,18 +80,18 @@ class Calibration:
         n_simulated: Replications simulated now.
         n_kept: Replications found in the store.
         seconds: Time spent simulating [s].
-        grid: The grid simulator, of a study of an archive with it; null: another simulation.
+        grid: The grid simulator; null: another simulation.
         warnings: What was odd in the settings, each once.
     """
 
     case: Case
-    verdict: Verdict
     screen: Screen
     validation: Validation | None = None
     tried: pl.DataFrame = field(default_factory=pl.DataFrame)
     together: tuple[str, ...] = ()
     judgement: Judgement | None = None
-    proof: pl.DataFrame = field(default_factory=pl.DataFrame)
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    reason: str = ""
     strata: pl.DataFrame = field(default_factory=pl.DataFrame)
     queues: pl.DataFrame = field(default_factory=pl.DataFrame)
     n_tasks: int = 0
@@ -101,7 +102,12 @@ class Calibration:
     n_kept: int = 0
     seconds: float = 0.0
     grid: GridWhatIf | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: Sequence[str] = ()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The answer in one sentence, and the proposal document if there is one."""
+        return propose(self)
 
     @property
     def answer(self) -> Answer:
@@ -126,7 +132,13 @@ class Calibration:
     @property
     def compared(self) -> Setting:
         """The setting that was chosen on the first period, which the proof and the strata compare with now."""
-        return NOW if self.judgement is None else _choose(self.judgement)
+        return NOW if self.judgement is None else self.judgement.last_scored
+
+    @property
+    def proof(self) -> pl.DataFrame:
+        """See :func:`.tables.proof_of`; empty where the choice was to leave all as it is."""
+        unchanged = self.compared == NOW
+        return pl.DataFrame() if unchanged else proof_of(self.table, self.case.options.objective)
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -142,7 +154,8 @@ class Calibration:
     @property
     def stable(self) -> bool:
         """Whether halving or doubling any limit leaves the choice on everything as it is."""
-        return self.judgement is None or _stable(self.judgement)
+        judged = self.judgement
+        return judged is None or bool((self.sensitivity["setting"] == judged.best.name).all())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
@@ -177,7 +190,7 @@ class Calibration:
     @property
     def n_settings(self) -> int:
         """Settings tried."""
-        return _n_settings(self.tried)
+        return self.tried["setting"].n_unique() if self.tried.height else 0
 
     @property
     def unknown_quantities(self) -> list[str]:
@@ -203,6 +216,7 @@ def calibrate(
     screen: Screen | None = None,
     validation: Validation | Callable[[], Validation] | None = None,
     store: str | Path | None = None,
+    warnings: Sequence[str] = (),
 ) -> Calibration:
     """Find better values of some keys on history, judge them on a later period, or say that there are none.
 
@@ -217,7 +231,8 @@ def calibrate(
         screen: Of the keys: those that change no decision, or none that the simulation holds, are left out; null: all are
             simulated.
         validation: Whether the simulation is to be believed, or what finds that out; null: the caller vouches for it.
-        store: Folder where results are kept: an interrupted study goes on, see :mod:`.runs`; null: nowhere.
+        store: Folder where results are kept: an interrupted study goes on, see :class:`.Runs`; null: nowhere.
+        warnings: Of the input, kept with the result.
 
     Raises:
         ConfigError: A store, and a simulation that does not say what its results depend on.
@@ -231,21 +246,15 @@ def calibrate(
     else:
         names = set(screen.keys.filter("simulate")["key"])
         asked = replace(case, space=case.space.only(names))
-        if not names:
-            silent = (screen.keys["state"] == NOTHING).all()
-            verdict = _unchanged(case) if silent else _refused(case, NOT_SIMULATED)
-            return Calibration(case=case, verdict=verdict, screen=screen)
+    grid = what_if if isinstance(what_if, GridWhatIf) else None
+    result = Calibration(case=case, screen=screen, grid=grid, warnings=warnings)
+    if not asked.space.keys:
+        return result
     checked = validation() if callable(validation) else validation
+    result = replace(result, validation=checked)
     if checked is not None and not checked.ok:
-        verdict = _refused(case, checked.sentence)
-        return Calibration(case=case, verdict=verdict, screen=screen, validation=checked)
-    judged = _judge(asked, what_if, store, screen, checked)
-    return replace(judged, case=case)
-
-
-NOT_SIMULATED = (
-    "none of the keys both changes decisions and can be judged by the simulator; see the screen."
-)
+        return result
+    return _judge(result, asked, what_if, store)
 
 
 def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simulations:
@@ -261,17 +270,13 @@ def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simul
 
 
 def _judge(
-    case: Case,
-    what_if: WhatIf,
-    store: str | Path | None,
-    screen: Screen,
-    checked: Validation | None,
+    result: Calibration, case: Case, what_if: WhatIf, store: str | Path | None
 ) -> Calibration:
     """Search, judge, and judge again where slots are unknown."""
     options, simulations = case.options, _simulations(case, what_if, store)
     tried, together, judgement = _judge_keys(simulations)
     table, n_tasks = _score(simulations, judgement)
-    sentence = _sentence_on(case, judgement, table, n_tasks)
+    reason = ""
     runs, unknown = [simulations.runs], what_if.unknown()
     if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
         larger = _simulations(case, what_if.larger(options.capacity_most), store)
@@ -280,51 +285,24 @@ def _judge(
         again = judgement.acts
         other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
         if (other.kind, other.setting) != (judgement.kind, judgement.setting):
+            seen = _sentence_on(case, judgement, table, n_tasks)
             more = _sentence_on(case, other, *_score(larger, other))
-            reason = capacity_unknown(unknown, sentence, more)
+            reason = capacity_unknown(unknown, seen, more)
             judgement = judgement.cannot_tell()
-            sentence = _sentence_on(case, judgement, table, n_tasks, reason)
-    current, chosen = simulations.current, _choose(judgement)
-    proof = strata = pl.DataFrame()
+    current, chosen = simulations.current, judgement.last_scored
+    strata = pl.DataFrame()
     if chosen != current:
-        proof = proof_of(table, options.objective)
         strata = by_stratum(simulations, (current, chosen), 1)
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
-    queues = by_queue(sides[0], sides[1], 1 - options.alpha)
-    document = document_of(
-        judgement,
-        sentence,
-        case.space.config,
-        case.space.entries(judgement.setting),
-        case.places,
-        effects=table,
-        windows=_windows(case),
-        units="spans",
-        numbers={
-            **_numbers(case, checked),
-            "settings_tried": _n_settings(tried),
-            "tasks_scored": n_tasks,
-            "capacity_unknown": len(unknown),
-            "stable_under_halved_and_doubled_limits": str(_stable(judgement)).lower(),
-            "inner_limit": judgement.inner,
-            **(what_if.conditions if isinstance(what_if, GridWhatIf) else {}),
-        },
-        helps=affected(strata, queues, ("gains", "emptier")),
-        hurts=affected(strata, queues, ("loses", "fuller")),
-        synthetic=case.synthetic,
-        **_about(case, judgement.setting),
-    )
-    return Calibration(
-        case=case,
-        verdict=_verdict(case, judgement.kind, sentence, document),
-        screen=screen,
-        validation=checked,
+    return replace(
+        result,
         tried=tried,
         together=together,
         judgement=judgement,
-        proof=proof,
+        table=table,
+        reason=reason,
         strata=strata,
-        queues=queues,
+        queues=by_queue(sides[0], sides[1], 1 - options.alpha),
         n_tasks=n_tasks,
         n_tasks_judged=simulations.n_tasks(),
         unknown=unknown,
@@ -342,20 +320,6 @@ def _judge_keys(simulations: Simulations) -> tuple[pl.DataFrame, tuple[str, ...]
     first = replace(simulations, blocks=(Block(period, few),))
     settings, tried, together = search(first)
     return tried, together, simulations.judge(settings)
-
-
-def _choose(judgement: Judgement) -> Setting:
-    """Return the setting that was chosen on the first period."""
-    chosen: Setting = judgement.settings[int(judgement.chosen[-1])]
-    return chosen
-
-
-def _stable(judgement: Judgement) -> bool:
-    return bool((sensitivity_of(judgement)["setting"] == judgement.best.name).all())
-
-
-def _n_settings(tried: pl.DataFrame) -> int:
-    return tried["setting"].n_unique() if tried.height else 0
 
 
 def _score(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFrame, int]:
@@ -483,20 +447,68 @@ def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]
 # --- the judgement as a sentence and a document ---------------------------------------------------------------------
 
 
-def _refused(case: Case, reason: str) -> Verdict:
-    sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
-    return _verdict(case, "no_answer", sentence, None)
+NOT_SIMULATED = (
+    "none of the keys both changes decisions and can be judged by the simulator; see the screen."
+)
 
 
-def _unchanged(case: Case) -> Verdict:
-    sentence = (
-        f"Keep {as_is(case.space.keys)}. No value between the guard rails that was tried changes any decision of the "
-        "calibration period."
-    )
-    evidence = Evidence(sentence, (), _windows(case)[:1], (), (), _numbers(case), case.synthetic)
-    about = _about(case, NOW)
-    document = Proposal.to_keep(case.space.config, case.places, evidence=evidence, **about)
-    return _verdict(case, "keep", sentence, document)
+def propose(result: Calibration) -> Verdict:
+    """Put a calibration into a sentence and, where there is an answer, into a document.
+
+    Source: calibration.md 2.
+    """
+    case, judgement, checked = result.case, result.judgement, result.validation
+    document: Proposal | None = None
+    kind: Kind = "no_answer"
+    if judgement is not None:
+        kind = judgement.kind
+        if result.screen.keys.height:  # others were not simulated
+            simulated = set(result.screen.keys.filter("simulate")["key"])
+            case = replace(case, space=case.space.only(simulated))
+        sentence = _sentence_on(case, judgement, result.table, result.n_tasks, result.reason)
+        document = document_of(
+            judgement,
+            sentence,
+            case.space.config,
+            case.space.entries(judgement.setting),
+            case.places,
+            effects=result.table,
+            windows=_windows(case),
+            units="spans",
+            numbers={
+                **_numbers(case, checked),
+                "settings_tried": result.n_settings,
+                "tasks_scored": result.n_tasks,
+                "capacity_unknown": len(result.unknown),
+                "stable_under_halved_and_doubled_limits": str(result.stable).lower(),
+                "inner_limit": judgement.inner,
+                **({} if result.grid is None else result.grid.conditions),
+            },
+            helps=affected(result.strata, result.queues, ("gains", "emptier")),
+            hurts=affected(result.strata, result.queues, ("loses", "fuller")),
+            synthetic=case.synthetic,
+            **_about(case, judgement.setting),
+        )
+    elif checked is None and (result.screen.keys["state"] == NOTHING).all():
+        kind = "keep"
+        sentence = (
+            f"Keep {as_is(case.space.keys)}. No value between the guard rails that was tried changes any decision of the "
+            "calibration period."
+        )
+        evidence = Evidence(
+            sentence, (), _windows(case)[:1], (), (), _numbers(case), case.synthetic
+        )
+        document = Proposal.to_keep(
+            case.space.config, case.places, evidence=evidence, **_about(case, NOW)
+        )
+    else:
+        reason = NOT_SIMULATED if checked is None else checked.sentence
+        sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
+    names = [key.name for key in case.space.keys]
+    subject = ", ".join(names)
+    if len(names) > 3:
+        subject = f"{', '.join(names[:2])} and {len(names) - 2} more keys"
+    return Verdict(kind, sentence, subject, document, information_only=False)
 
 
 def _sentence_on(
@@ -519,14 +531,6 @@ def _sentence_on(
         units="spans of time",
         unknown=unknown,
     )
-
-
-def _verdict(case: Case, kind: Kind, sentence: str, document: Proposal | None) -> Verdict:
-    names = [key.name for key in case.space.keys]
-    subject = ", ".join(names)
-    if len(names) > 3:
-        subject = f"{', '.join(names[:2])} and {len(names) - 2} more keys"
-    return Verdict(kind, sentence, subject, document, information_only=False)
 
 
 def _windows(case: Case) -> tuple[Window, ...]:
