@@ -197,6 +197,8 @@ def percentile_interval(
     return low, high
 
 
+ENDS = ("", "_lo", "_hi")
+"""What follows the name of a quantity: the estimate, its lower and its upper end."""
 CONFIDENCE = 0.95  # nominal level of every interval that is not asked for another one
 N_BOOT = 2000  # replicates where nothing else is asked for
 LEAST_SPREAD = 0.2
@@ -324,7 +326,7 @@ def clustered(
             result = _estimates(totals[place], own, len(members), names, formulas, confidence)
             about = dict(zip(by, key, strict=True)) | {"resampled": unit, "n_units": len(members)}
             rows.append(about | result)
-    ends = [f"{name}{end}" for name in formulas for end in ("", "_lo", "_hi")]
+    ends = [f"{name}{end}" for name in formulas for end in ENDS]
     schema: dict[str, Any] = {name: frame.schema[name] for name in by} | dict.fromkeys(
         ends, pl.Float64
     )
@@ -358,7 +360,7 @@ def shares(
     rows = [
         {name: row[name] for name in (*by, "whole", "resampled", "n_units")}
         | {"part": part, "total": row[f"total{i}"]}
-        | {f"share{end}": row[f"share{i}{end}"] for end in ("", "_lo", "_hi")}
+        | {f"share{end}": row[f"share{i}{end}"] for end in ENDS}
         for row in wide.iter_rows(named=True)
         for i, part in enumerate(parts)
     ]

@@ -48,6 +48,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Filed, Proposal, find
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
+from brokerlab.intervals import ENDS
 from brokerlab.numerics import percent_of
 from brokerlab.rulesets import NAMES, RuleSetName
 from brokerlab.scouts import ScoutRules
@@ -69,7 +70,7 @@ SCHEMA = {
     "quantity": pl.String,
     "unit": pl.String,
     **dict.fromkeys(
-        [f"{side}{end}" for side in ("stated", "measured") for end in ("", "_lo", "_hi")],
+        [f"{side}{end}" for side in ("stated", "measured") for end in ENDS],
         pl.Float64,
     ),
     "apart": pl.Boolean,
@@ -235,7 +236,7 @@ def _effects_beside(
         if total:
             stated = [percent_of(end, effect.current) for end in stated]
         name = "diff_pct" if total else "diff"
-        here = [row[f"{name}{end}"] for end in ("", "_lo", "_hi")]
+        here = [row[f"{name}{end}"] for end in ENDS]
         if stated[0] is None or here[0] is None:
             continue
         unit = "% of before" if total else effect.unit

@@ -31,7 +31,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import measured_coverage, studentise, t_factor
+from brokerlab.intervals import ENDS, measured_coverage, studentise, t_factor
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
@@ -732,7 +732,7 @@ def compare_blocks(
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None
         rows.append(row)
-    floats = [f"{key}{end}" for key in ("before", "after", "diff") for end in ("", "_lo", "_hi")]
+    floats = [f"{key}{end}" for key in ("before", "after", "diff") for end in ENDS]
     schema = {
         "quantity": pl.String,
         **dict.fromkeys([*floats, "limit"], pl.Float64),

@@ -456,11 +456,11 @@ def compared(
         judged = judge_values(working[who])
         row = {"who": who, "label": labels[who]} | mean("loss", judged["loss"])
         row |= mean("exceed_rate", judged["exceed_rate"], share=True)
-        rows.append(pl.DataFrame([row], schema_overrides=ENDS).hstack(_sums(sides[who], parameter)))
+        rows.append(pl.DataFrame([row], schema_overrides=LOSS_ENDS).hstack(_sums(sides[who], parameter)))
     return pl.concat(rows)
 
 
-ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
+LOSS_ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
 
 
 def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
 from brokerlab.gdpconfig.ranges import known_rows, trial_of
-from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered, exact_share
+from brokerlab.intervals import CONFIDENCE, ENDS, N_BOOT, clustered, exact_share
 from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, triggers
 from brokerlab.scouts.checks import checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
@@ -41,7 +41,6 @@ LEAST_FINISHED = 0.5
 """Share of a task's later jobs that must finish for it to have gone well [1]."""
 AS_IT_WAS = ("expected_jobs", "expected_jobs_event", "new_jobs", "succeeded")
 """What is known only when the scouts are read: how much is to come, and whether the checks run at all."""
-ENDS = ("", "_lo", "_hi")
 ANY = "any"
 """Name of the rows in which a task is stopped by any of the checks."""
 EXEMPTS = (

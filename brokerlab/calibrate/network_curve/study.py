@@ -42,7 +42,6 @@ from brokerlab.calibrate.network_curve.evidence import Evidence, Links, Span, de
 from brokerlab.calibrate.network_curve.weights import (
     COVERAGE,
     COVERAGE_SOURCE,
-    ENDS,
     Ranked,
     Weight,
     exchange_weights,
@@ -58,7 +57,7 @@ from brokerlab.calibrate.network_curve.weights import (
 from brokerlab.calibrate.verdict import document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal, Window
-from brokerlab.intervals import measured_coverage, t_factor
+from brokerlab.intervals import ENDS, measured_coverage, t_factor
 from brokerlab.rulesets import RuleSetName
 from brokerlab.words import measured, short_percent
 

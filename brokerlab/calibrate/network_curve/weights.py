@@ -28,7 +28,7 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.judge import MIN_UNITS, Question, cap_weights
 from brokerlab.calibrate.network_curve.curves import MOST_STEPS, curve_of, logged, step_curve
 from brokerlab.errors import InsufficientDataError
-from brokerlab.intervals import CONFIDENCE, bootstrap_totals, percentile_interval
+from brokerlab.intervals import CONFIDENCE, ENDS, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 
@@ -336,7 +336,6 @@ COVERAGE_SOURCE = (
     "against the document's curve"
 )
 """... and how that was measured."""
-ENDS = ("", "_lo", "_hi")
 TOP_SHARE = 0.1
 """The links that deliver most, whose places are looked at by themselves [1]."""
 

@@ -27,7 +27,7 @@ from brokerlab.calibrate.percentiles.parameters import Parameter, Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.verdict import side_of
 from brokerlab.errors import ConfigError
-from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
+from brokerlab.intervals import ENDS, Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
 
@@ -45,9 +45,7 @@ STRATA = {
 }
 """What tasks are divided by, in the order of tables and in words."""
 NO_LEVEL = "(none)"
-FLOATS = [
-    f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ("", "_lo", "_hi")
-]
+FLOATS = [f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ENDS]
 
 
 class Quantity(NamedTuple):
@@ -275,7 +273,7 @@ def before_after(study: Study) -> pl.DataFrame:
     table = study.comparison.table.drop_nulls(["before", "after"])
     moved = pl.col("diff_hi") > pl.col("diff_lo")
     known = moved & (pl.col("before").abs() > 1e-9)
-    relative = [f"diff_pct{end}" for end in ("", "_lo", "_hi")]
+    relative = [f"diff_pct{end}" for end in ENDS]
     ends = [f"{side}{end}" for side in ("before", "after") for end in ("_lo", "_hi")]
     share = pl.col("unit").str.starts_with("share")
     unit = pl.col("unit").str.replace("share of", "% of").str.replace("share", "%")
@@ -297,9 +295,7 @@ def by_level(study: Study) -> pl.DataFrame:
     null). Strata that divide the tasks as an earlier one does are left out.
     """
     sides = {
-        f"{side}{end}": f"exceed_rate_{side}{end}"
-        for side in ("before", "after")
-        for end in ("", "_lo", "_hi")
+        f"{side}{end}": f"exceed_rate_{side}{end}" for side in ("before", "after") for end in ENDS
     }
     place = {name: order for order, name in enumerate(STRATA)}
     rows = (

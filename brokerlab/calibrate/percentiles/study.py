@@ -32,6 +32,7 @@ from brokerlab.calibrate.verdict import (
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal import Affected, Window
 from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
+from brokerlab.intervals import ENDS
 from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
 
@@ -342,7 +343,7 @@ def _effects(study: Study) -> str:
     comparison, parameter, limit = study.comparison, study.parameter, limit_of(study.judgement)
     reserved = comparison.quantity(f"reserved_{parameter.amount}")
     exceed, loss = comparison.quantity("exceed_rate"), comparison.quantity("loss")
-    change, low, high = (reserved[f"diff_pct{end}"] for end in ("", "_lo", "_hi"))
+    change, low, high = (reserved[f"diff_pct{end}"] for end in ENDS)
     if change is None or low is None or high is None:
         amount = f"{parameter.thing} reserved compared without an interval"
     elif high < 0:

@@ -18,9 +18,9 @@ import polars as pl
 from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
+from brokerlab.units import HOUR_S
 
 RANKS = (25.0, 50.0, 75.0, 90.0, 95.0)
-_HOUR = 3600.0
 _WINDOWS = 24
 """Parts of the period whose mean waits are correlated where jobs have no pair."""
 _LEAST_WINDOWS = 5
@@ -186,7 +186,7 @@ class Sides:
     def _row(
         self, one: pl.DataFrame, other: pl.DataFrame, repeats: int, seed: int
     ) -> dict[str, Any]:
-        observed, simulated = (part["wait_s"].to_numpy() / _HOUR for part in (one, other))
+        observed, simulated = (part["wait_s"].to_numpy() / HOUR_S for part in (one, other))
         row: dict[str, Any] = {
             "n_jobs": one.height,
             "n_simulated": other.height / self.runs,
@@ -212,7 +212,7 @@ class Sides:
         """Return how far one run is from the others together: the largest and the median of every distance."""
         apart: dict[str, list[float]] = {name: [] for name in RUNS}
         wait_s, killed = part["wait_s"].to_numpy(), part["killed"].to_numpy()
-        waits = wait_s / _HOUR
+        waits = wait_s / HOUR_S
         windows = self._windows(part)
         for number in range(self.runs) if self.runs > 1 else ():
             own = part["run"].to_numpy() == number

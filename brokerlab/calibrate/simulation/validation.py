@@ -19,8 +19,8 @@ from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.results import Result, Shows
+from brokerlab.units import HOUR_S
 
-_HOUR = 3600.0
 RUNS = tuple(range(1, 17))
 """Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
 MOST_RUNS = 64
@@ -163,8 +163,8 @@ class Validation(Result):
             .select(
                 "rank",
                 "panda_queue",
-                observed_h=pl.col("observed_s") / _HOUR,
-                simulated_h=pl.col("simulated_s") / _HOUR,
+                observed_h=pl.col("observed_s") / HOUR_S,
+                simulated_h=pl.col("simulated_s") / HOUR_S,
                 state="state",
             )
             .drop_nulls("simulated_h")
@@ -242,7 +242,9 @@ def compare(
         raise InsufficientDataError(
             f"no job was made from {world.start} to {world.end} and has run"
         )
-    fitted = world.delays.group_by("panda_queue").agg(mean_delay_h=pl.col("delay_s").mean() / _HOUR)
+    fitted = world.delays.group_by("panda_queue").agg(
+        mean_delay_h=pl.col("delay_s").mean() / HOUR_S
+    )
     queues = (
         sides.distances(repeats, seed)
         .join(_used(outcome), on="panda_queue", how="left")

@@ -20,6 +20,7 @@ from brokerlab.gdpconfig.values import digest_of
 from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName, differences
 from brokerlab.times import duration_us
+from brokerlab.units import HOUR_S
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
@@ -54,9 +55,8 @@ class Quantity:
     total: bool = False
 
 
-SECOND_H = 1 / 3600
+SECOND_H = 1 / HOUR_S
 """A second [h]."""
-HOUR_S = 3600.0
 BYTES_PER_TB = 1e12
 QUANTITIES: tuple[Quantity, ...] = (
     Quantity("turnaround_h", "Mean turnaround of a task", "h", SECOND_H, "turnaround_s", HOUR_S),

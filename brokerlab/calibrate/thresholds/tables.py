@@ -25,13 +25,12 @@ from brokerlab.calibrate.thresholds.settings import Key, Setting, Space, shown
 from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
 from brokerlab.calibrate.verdict import side_of
 from brokerlab.gdpconfig.proposal import Affected
-from brokerlab.intervals import t_factor
+from brokerlab.intervals import ENDS, t_factor
 from brokerlab.numerics import percent_of
 from brokerlab.words import days_of
 
 STRATA = ("gshare", "user_class")
 NO_LEVEL = "(none)"
-ENDS = ("", "_lo", "_hi")
 _SHOWN = {
     **dict.fromkeys(("quantity", "label", "unit"), pl.String),
     **dict.fromkeys(("before", "after"), pl.Float64),
