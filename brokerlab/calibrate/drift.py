@@ -371,6 +371,21 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
     return Drift(worst, f"{head}. {sentences}", pl.concat(beside))
 
 
+def how_judged(proposal: Proposal) -> dict[str, Any]:
+    """Return the options of the judge's question that a proposal tells; others have their defaults."""
+    numbers = proposal.evidence.numbers or {}
+    told = {name: cast(numbers[key]) for name, key, cast in JUDGED_BY if numbers.get(key)}
+    return {"seed": 0, **told}
+
+
+JUDGED_BY: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("relevant", "relevant", float),
+    ("n_boot", "bootstrap_replicates", int),
+    ("seed", "seed", int),
+)
+"""Option of a question, the name of its number in a document, and its type."""
+
+
 def data_end(proposal: Proposal) -> datetime | None:
     """Return the end of the data that a proposal was made from; null = it does not tell."""
     return max((window.end for window in proposal.evidence.windows), default=None)
@@ -436,12 +451,7 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
         proposed=setting({one.place: one.new for one in proposal.changes}),
         assumptions=Assumptions(rules=rules[0]),
         weights=LossWeights.default(parameter.name, **weights),
-        question=kills(
-            float(limit),
-            relevant=float(numbers.get("relevant") or Question().relevant),
-            n_boot=int(numbers.get("bootstrap_replicates") or 2000),
-            seed=int(numbers.get("seed") or 0),
-        ),
+        question=kills(float(limit), **how_judged(proposal)),
     )
 
 
@@ -536,7 +546,6 @@ def exchange_drift(
 
     ``config`` is for what is not in the proposal.
     """
-    numbers = proposal.evidence.numbers or {}
     before, accepted = _settings(proposal, config)
     if not evidence.later_queues:
         raise InsufficientDataError("one snapshot of links has nothing later to be delivered")
@@ -545,9 +554,7 @@ def exchange_drift(
         accepted,
         rules=rules,
         also=(before.queue_importance,),
-        relevant=float(numbers.get("relevant") or 0.05),
-        n_boot=int(numbers.get("bootstrap_replicates") or 500),
-        seed=int(numbers.get("seed") or 0),
+        **how_judged(proposal),
     ).judgement
     table = judgement.between(*(f"{one.queue_importance:g}" for one in (before, accepted)))
     gain = gain_of(table.row(by_predicate=pl.col("quantity") == LOSS, named=True))
@@ -595,15 +602,6 @@ def _settings(proposal: Proposal, config: Config) -> tuple[NetworkSettings, Netw
 # --- thresholds: simulated on a later period ----------------------------------------------------------------------------
 
 
-OPTIONS = {
-    "objective": "objective",
-    "relevant": "relevant",
-    "alpha": "alpha",
-    "n_boot": "bootstrap_replicates",
-    "capacity_most": "capacity_most",
-    "seed": "seed",
-}
-"""Option to the name of its number in a document."""
 LATER = 2_000_000
 """Seeds lie so far from those of the choice; those of the scored period lie between."""
 
@@ -702,7 +700,8 @@ def _to_simulate(
     )
     replications = numbers.get("replications", 4)
     fields = {
-        **{name: numbers.get(key) for name, key in OPTIONS.items()},
+        **how_judged(proposal),
+        **{name: numbers.get(name) for name in ("objective", "alpha", "capacity_most")},
         "replications": replications,
         "most_replications": replications,
         "limits": {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS},

@@ -456,7 +456,9 @@ def compared(
         judged = judge_values(working[who])
         row = {"who": who, "label": labels[who]} | mean("loss", judged["loss"])
         row |= mean("exceed_rate", judged["exceed_rate"], share=True)
-        rows.append(pl.DataFrame([row], schema_overrides=LOSS_ENDS).hstack(_sums(sides[who], parameter)))
+        rows.append(
+            pl.DataFrame([row], schema_overrides=LOSS_ENDS).hstack(_sums(sides[who], parameter))
+        )
     return pl.concat(rows)
 
 
