@@ -42,9 +42,6 @@ class Validation(Result):
     """The answer, and what it rests on.
 
     Attributes:
-        ok: The simulation may be used; reports propose nothing without it.
-        sentence: The verdict in words, with numbers.
-        passed_share: Part of the jobs of judged queues that are at queues within all limits.
         queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``n_simulated`` (mean over runs),
             ``mean_observed_h``, ``mean_simulated_h`` (waiting), ``wasserstein_h`` with ``wasserstein_h_lo`` and
             ``wasserstein_h_hi`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
@@ -58,7 +55,6 @@ class Validation(Result):
         quantiles: ``panda_queue``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         limits: What it was held to.
         runs: Simulated runs.
-        open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
     """
 
     shows = Shows(
@@ -71,15 +67,45 @@ class Validation(Result):
         next=(".quantiles", "calibrate.simulate(archive, config=...)"),
     )
 
-    ok: bool
-    sentence: str
-    passed_share: float
     queues: pl.DataFrame
     quantiles: pl.DataFrame
     limits: Limits
     world: World
     runs: int
-    open: bool
+
+    @property
+    def ok(self) -> bool:
+        """The simulation may be used; reports propose nothing without it."""
+        return self.n_judged > 0 and self.passed_share >= self.limits.queues
+
+    @property
+    def passed_share(self) -> float:
+        """Part of the jobs of judged queues that are at queues within all limits."""
+        return _passed(self.queues)
+
+    @property
+    def open(self) -> bool:
+        """No, but yes were the runs by `SPARE` farther from one another, as more of them may be."""
+        wider = judged(self.queues, self.limits, placed=self.world.brokered, spare=SPARE)
+        return not self.ok and self.n_judged > 0 and _passed(wider) >= self.limits.queues
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with numbers."""
+        limits, n, share = self.limits, self.n_judged, self.passed_share
+        if n == 0:
+            return f"No answer: no queue has {limits.least_jobs} jobs in the period, so nothing can be judged."
+        what = f"{'placement, ' if self.world.brokered else ''}waiting times, utilisation and kills"
+        asked = round(100 * limits.queues)
+        if self.ok:
+            return (
+                f"The simulation reproduces {what} at {self.n_passed} of {n} queues ({100 * share:.0f} % of their jobs; at least "
+                f"{asked} % are asked for)."
+            )
+        return (
+            f"No answer: the simulation does not reproduce {what} at {n - self.n_passed} of {n} queues ({100 - 100 * share:.0f} % "
+            f"of their jobs; at most {100 - asked} % are allowed)."
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the verdict and its numbers."""
@@ -250,45 +276,16 @@ def compare(
         .join(_used(outcome), on="panda_queue", how="left")
         .join(fitted, on="panda_queue", how="left")
     )
-    wider = judged(queues, held, placed=world.brokered, spare=SPARE)
     queues = judged(queues, held, placed=world.brokered)
-    enough, good, share = _within(queues)
-    ok = enough.height > 0 and share >= held.queues
-    return Validation(
-        ok,
-        _sentence(good.height, enough.height, share, held, placed=world.brokered),
-        share,
-        queues,
-        sides.quantiles(),
-        held,
-        world,
-        sides.runs,
-        open=not ok and enough.height > 0 and _within(wider)[2] >= held.queues,
-    )
+    return Validation(queues, sides.quantiles(), held, world, sides.runs)
 
 
-def _within(queues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
-    """Return the judged queues, those within all limits, and the part of the jobs that are at these."""
-    enough = queues.filter(pl.col("judged"))
+def _passed(queues: pl.DataFrame) -> float:
+    """Return the part of the jobs of judged queues that are at queues within all limits."""
+    enough = queues.filter("judged")
     good = enough.filter(pl.col("fails") == "")
     n_good, n_judged = (int(frame["n_jobs"].sum()) for frame in (good, enough))
-    return enough, good, n_good / n_judged if n_judged else 0.0
-
-
-def _sentence(good: int, judged: int, share: float, limits: Limits, *, placed: bool) -> str:
-    if judged == 0:
-        return f"No answer: no queue has {limits.least_jobs} jobs in the period, so nothing can be judged."
-    what = f"{'placement, ' if placed else ''}waiting times, utilisation and kills"
-    asked = round(100 * limits.queues)
-    if share >= limits.queues:
-        return (
-            f"The simulation reproduces {what} at {good} of {judged} queues ({100 * share:.0f} % of their jobs; at least "
-            f"{asked} % are asked for)."
-        )
-    return (
-        f"No answer: the simulation does not reproduce {what} at {judged - good} of {judged} queues ({100 - 100 * share:.0f} % "
-        f"of their jobs; at most {100 - asked} % are allowed)."
-    )
+    return n_good / n_judged if n_judged else 0.0
 
 
 def _sides(outcome: Outcome) -> Sides:
