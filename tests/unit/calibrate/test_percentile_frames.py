@@ -3,10 +3,13 @@
 from types import SimpleNamespace
 
 import polars as pl
+import pytest
+from scipy import stats
 
 from brokerlab.calibrate.percentiles import frames
 from brokerlab.calibrate.percentiles.backtest import merge_sentences
 from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
+from brokerlab.errors import ConfigError
 
 
 def test_caveats_are_those_that_apply():
@@ -81,3 +84,32 @@ def test_what_several_parameters_share_is_merge_sentences():
     assert merge_sentences(told) == ["a: 1,234 of 9 jobs (b: 2.5).", "a, c: Same.", "b: Only b."]
     assert merge_sentences({"a": ["1 job."], "b": ["1 job."]}) == ["1 job."]
     assert merge_sentences({"a": ["1 job."], "b": ["2 jobs."]}) == ["a: 1 job.", "b: 2 jobs."]
+
+
+# ---- what n scouts can promise
+
+
+def test_the_percentile_at_a_scout_covers_the_mean_of_the_beta_distribution():
+    for n in (2, 5, 10):
+        for k in range(1, n + 1):
+            ends = frames.percentile_coverage(n, 100 * (k - 1) / (n - 1))
+            assert ends[1] == pytest.approx(stats.beta(k, n + 1 - k).mean())
+
+
+def test_bounds_of_the_percentile_rule():
+    assert frames.percentile_coverage(10, 100) == (10 / 11, 10 / 11, 10 / 11)
+    low, middle, high = frames.percentile_coverage(5, 75)  # position 3 exactly: the fourth
+    assert (low, middle, high) == (4 / 6, 4 / 6, 4 / 6)
+    assert frames.percentile_coverage(1, 75) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: frames.percentile_coverage(0, 75),
+        lambda: frames.percentile_coverage(10, 101),
+    ],
+)
+def test_impossible_requests(call):
+    with pytest.raises(ConfigError):
+        call()
