@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import dataframely as dy
 import polars as pl
@@ -291,7 +291,7 @@ def build(
         rules=switches,
         class_rules=_of_classes(stage, switches, class_rules),
         resource_work_queues=resource_work_queues,
-        config=Config.recorded(archive, numbered["at"].max()),
+        config=Config.recorded(archive, cast("datetime", numbered["at"].max())),
     )
     maker.make(files=files)
     return Replay(
@@ -349,7 +349,7 @@ def build_once(
         tables=MappingProxyType(tables),
         instants=instants,
         stage=stage,
-        config=Config.recorded(archive, instants["at"].max()),
+        config=Config.recorded(archive, cast("datetime", instants["at"].max())),
         notes=result.texts,
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
