@@ -27,7 +27,7 @@ CHAPTERS = {
     "scouts": "brokerlab.scouts.rules:ScoutRules",
     "matching": "brokerlab.matching.rules:MatchingRules",
     "production brokerage": "brokerlab.brokerage.rules:ProductionRules",
-    "analysis brokerage": "brokerlab.brokerage.analysis_jobs.rules:AnalysisRules",
+    "analysis brokerage": "brokerlab.brokerage.analysis_jobs.settings:AnalysisRules",
     "classes": "brokerlab.lifecycle.classification.rules:ClassRules",
     "waiting": "brokerlab.lifecycle.timeouts.rule:TimeoutRules",
 }

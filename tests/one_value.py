@@ -12,14 +12,14 @@ from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE
 from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs import data
 from brokerlab.brokerage.inputs.data import completeness
 from brokerlab.brokerage.inputs.frames import KEY
 from brokerlab.brokerage.inputs.queues import UNIFIED_CAPABILITY, pseudo_queues, slot_counts
 from brokerlab.brokerage.network_weight import at_links, links
 from brokerlab.brokerage.production_tasks import storage
 from brokerlab.brokerage.production_tasks.contracts import TABLES
-from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying import changes
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -72,22 +72,22 @@ def _frame(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
 def disk_sizes(*, adds: bool = True, **task: Any) -> dict[str, Any]:
     """Return ``out_bytes, work_bytes, scales_with_events`` of one task."""
     sizes = _frame([task], _DISK).select(
-        out_bytes=units.out_bytes(),
-        work_bytes=units.work_bytes(adds=adds),
-        scales_with_events=units.scales_with_events(),
+        out_bytes=data.out_bytes(),
+        work_bytes=data.work_bytes(adds=adds),
+        scales_with_events=data.scales_with_events(),
     )
     return sizes.row(0, named=True)
 
 
 def cputime_seconds(**task: Any) -> dict[str, Any]:
     """Return ``hs06, cputime_s`` of one task."""
-    row = _frame([task], _CPU).select(hs06=units.hs06(), cputime_s=units.cputime_s())
+    row = _frame([task], _CPU).select(hs06=data.hs06(), cputime_s=data.cputime_s())
     return row.row(0, named=True)
 
 
 def file_measures(**file: Any) -> dict[str, Any]:
     """Return ``effective_mb, nevents`` of one file."""
-    row = _frame([file], _FILE).select(effective_mb=units.effective_mb(), nevents=units.nevents())
+    row = _frame([file], _FILE).select(effective_mb=data.effective_mb(), nevents=data.nevents())
     return row.row(0, named=True)
 
 
@@ -214,7 +214,7 @@ def network_weight(
 
 def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFrame:
     """Return the number of jobs at every instant by everything that they are counted by."""
-    return Counts.of(jobs, status_log, instants).table(*states.GROUP, "jobstatus")
+    return Counts.of(jobs, status_log, instants).table(*changes.GROUP, "jobstatus")
 
 
 def throttle(

@@ -16,13 +16,11 @@ from brokerlab.lazy import lazy
 if TYPE_CHECKING:
     from brokerlab.brokerage.check_table import checks_table
     from brokerlab.brokerage.comparison import Comparison, compare
-    from brokerlab.brokerage.deciding import decide
+    from brokerlab.brokerage.deciding import decide, world
     from brokerlab.brokerage.explanations import Explanation, TaskExplanation, explain, explain_task
-    from brokerlab.brokerage.funnels import funnel
-    from brokerlab.brokerage.obstacles import single_obstacles, what_would_help
+    from brokerlab.brokerage.funnels import funnel, single_obstacles, what_would_help
     from brokerlab.brokerage.replaying.build import build as replay
     from brokerlab.brokerage.sensitivities import keys_read, what_if
-    from brokerlab.brokerage.worlds import world
 
 __all__ = [
     "Comparison",
@@ -49,12 +47,10 @@ __getattr__, __dir__ = lazy(
         **dict.fromkeys(
             ("Explanation", "TaskExplanation", "explain", "explain_task"), "explanations"
         ),
-        **dict.fromkeys(("single_obstacles", "what_would_help"), "obstacles"),
+        **dict.fromkeys(("funnel", "single_obstacles", "what_would_help"), "funnels"),
+        **dict.fromkeys(("decide", "world"), "deciding"),
         **dict.fromkeys(("keys_read", "what_if"), "sensitivities"),
         "checks_table": "check_table",
-        "decide": "deciding",
-        "funnel": "funnels",
         "replay": "replaying.build:build",
-        "world": "worlds",
     },
 )

@@ -11,7 +11,7 @@ import dataframely as dy
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decide import (
     ask_again,

@@ -1,6 +1,6 @@
 """The status log of jobs: what each entry says, and until when it holds.
 
-Who reads a whole history (:mod:`brokerlab.lifecycle.classification.spans`, :mod:`brokerlab.brokerage.replaying.states`) begins
+Who reads a whole history (:mod:`brokerlab.lifecycle.classification.spans`, :mod:`brokerlab.brokerage.replaying.changes`) begins
 here; they differ in what they make of the rows of jobs.
 """
 

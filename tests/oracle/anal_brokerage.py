@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.brokerage import AnalysisDecisions, decide
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 from tests.oracle.anal_cases import Case, settings, tables
 from tests.oracle.test_anal_stabilizer import close, weights_differ
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.analysis_jobs.chunks import n_jobs
-from brokerlab.brokerage.inputs.atoms import atoms
+from brokerlab.brokerage.inputs.atoms import atoms, n_jobs
 from tests.oracle import vectors
 from tests.oracle.anal_brokerage import differences
 from tests.oracle.anal_cases import Case, recorded

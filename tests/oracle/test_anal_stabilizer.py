@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 from brokerlab.brokerage.engine.pairs import looked_up, matched, run
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.engine.world import World, with_settings_of

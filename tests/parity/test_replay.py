@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import activity, pace, plan, userjobs, work
+from brokerlab.brokerage.replaying import activity, counts, plan, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
 from tests.one_value import job_counts
@@ -134,8 +134,8 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
         "counts, log": job_counts(jobs, of["job_status_log"], INSTANTS),
         "links": activity.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
         "brokerages": replaying.job_brokerages(jobs),
-        "starts": pace.to_run_rate(jobs, Clock.of(INSTANTS)),
-        "open": work.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
+        "starts": activity.to_run_rate(jobs, Clock.of(INSTANTS)),
+        "open": task_tables.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
     }
 
 
@@ -145,17 +145,17 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 2, 3], "snapshot": [2, 6, 4, 5]})
     shares = INSTANTS.select("snapshot", gshare=pl.lit("A"))
     units = INSTANTS.select("snapshot", username=pl.lit("ann"), origusername=pl.lit("A. Nn"), workinggroup=pl.lit(None, pl.String))  # fmt: skip
-    users = userjobs.user_changes(jobs, log, clock)
+    users = counts.user_changes(jobs, log, clock)
     return each_kind(of) | {
         "counts, times": job_counts(jobs, None, INSTANTS),
         "counts, grid": job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
         "pilots": activity.site_activity_of_jobs(jobs, clock),
         "choices": plan.task_brokerages(of["tasks"]),
-        "types": work.task_resource_types(jobs, pairs, INSTANTS),
-        "ends": pace.failure_counts(jobs, pairs, clock, hours=2),
-        "used": pace.sites_used(jobs, pairs, clock),
-        "users": userjobs.user_job_stats(users, shares),
-        "totals": userjobs.user_totals(users, units),
+        "types": task_tables.task_resource_types(jobs, pairs, INSTANTS),
+        "ends": activity.failure_counts(jobs, pairs, clock, hours=2),
+        "used": activity.sites_used(jobs, pairs, clock),
+        "users": counts.user_job_stats(users, shares),
+        "totals": counts.user_totals(users, units),
     }
 
 

@@ -5,6 +5,6 @@ Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 
 from brokerlab.brokerage.analysis_jobs.brokerage import decide
 from brokerlab.brokerage.analysis_jobs.ranking import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 
 __all__ = ["AnalysisDecisions", "AnalysisRules", "decide"]

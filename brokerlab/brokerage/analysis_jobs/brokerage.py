@@ -10,8 +10,7 @@ from brokerlab.brokerage.analysis_jobs.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.analysis_jobs.facts import ends, facts
 from brokerlab.brokerage.analysis_jobs.lookups import of_state
 from brokerlab.brokerage.analysis_jobs.ranking import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import of_tasks, place_of
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules, of_tasks, place_of
 from brokerlab.brokerage.analysis_jobs.throttle import of_users, throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup

@@ -13,7 +13,7 @@ from functools import lru_cache
 import polars as pl
 from polars import col
 
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.steps import setting_or
 from brokerlab.brokerage.production_jobs import checks as shared

@@ -7,10 +7,10 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.locality import endpoint_facts, in_scope
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
-from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs import data
 from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
 from brokerlab.brokerage.production_jobs.facts import (
@@ -106,18 +106,18 @@ def _disk(rules: AnalysisRules) -> dict[str, pl.Expr]:
     if rules.scratch_need != "sum":
         return shared | _disk_of_code()
     input_ = number("atom_size") / MB
-    direct = (units.out_bytes() * input_ + units.work_count_bytes().fill_null(0)) / MB
+    direct = (data.out_bytes() * input_ + data.work_count_bytes().fill_null(0)) / MB
     return shared | {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
 
 
 def _disk_of_code() -> dict[str, pl.Expr]:
-    out = units.out_bytes() * number("atom_size_effective")
-    work = units.work_bytes(adds=True)
+    out = data.out_bytes() * number("atom_size_effective")
+    work = data.work_bytes(adds=True)
     atom = number("atom_size")
     fixed_mb = number("ngbperjob") * (GB // MB)
     copied = pl.max_horizontal(((out + work + atom) / MB).floor(), fixed_mb)
     direct = ((out + work) / MB).floor()
-    by_size = (units.out_bytes() * fixed_mb + work) / MB
+    by_size = (data.out_bytes() * fixed_mb + work) / MB
     has_size = (number("ngbperjob") != 0) & ~yes("uselocalio")
     return {
         "t_scratch_copy": pl.when("t_merging").then((2 * atom / MB).floor()).otherwise(copied),
@@ -130,7 +130,7 @@ def _disk_of_code() -> dict[str, pl.Expr]:
 def _time() -> dict[str, pl.Expr]:
     """The work of the largest sub-chunk (4.11), and whether wall time is undefined (4.12)."""
     facts = time_facts()
-    other_unit = (text("cputimeunit") != "") & ~units.hs06()
+    other_unit = (text("cputimeunit") != "") & ~data.hs06()
     return facts | {"t_walltime_undefined": facts["t_walltime_undefined"] | other_unit}
 
 

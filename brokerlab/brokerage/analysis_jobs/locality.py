@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT, AnalysisRules
 from brokerlab.brokerage.inputs.data import completeness, real
 from brokerlab.brokerage.inputs.frames import KEY, at_every, for_tasks
 from brokerlab.brokerage.inputs.queues import SPACES, space_usable, up

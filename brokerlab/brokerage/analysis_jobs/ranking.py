@@ -12,7 +12,7 @@ import polars as pl
 from polars import col
 
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.decisions import QueueDecisions, Results
 from brokerlab.brokerage.engine.lookup import number_of
 from brokerlab.brokerage.engine.own import WeightOf, weighed_by

@@ -8,8 +8,7 @@ import polars as pl
 from polars import col
 
 from brokerlab.brokerage.analysis_jobs.contracts import NEEDED
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules, asked_of, of_tasks
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.steps import Step, rules_of, with_keys

@@ -10,8 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.ranking import BY_CLASS, MARKS, SITE_CLASSES
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
+from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.throttle import WAITING, throttle_rules
 from brokerlab.brokerage.engine.decide import Waived
 from brokerlab.brokerage.engine.rule import SETTING

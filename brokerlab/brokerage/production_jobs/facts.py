@@ -15,7 +15,7 @@ from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES, bare_modes
-from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs import data
 from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
 from brokerlab.brokerage.inputs.queues import up
@@ -162,9 +162,9 @@ def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
     if not rules.output_of_master:
         inputs = number("atom_size") / MB
     events = number("atom_nevents").cast(pl.Float64)
-    amount = pl.when(units.scales_with_events()).then(events).otherwise(inputs)
-    out = units.out_bytes() * amount
-    work = units.work_bytes(adds=rules.workdisk_adds)
+    amount = pl.when(data.scales_with_events()).then(events).otherwise(inputs)
+    out = data.out_bytes() * amount
+    work = data.work_bytes(adds=rules.workdisk_adds)
     scratch = pl.max_horizontal(out, pl.lit(float(LEAST_OUTPUT_MB * MB))) + work
     direct, copy = scratch / MB, (scratch + number("atom_size")) / MB
     if rules.whole_numbers:
@@ -180,13 +180,13 @@ def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
 
 def _time() -> dict[str, pl.Expr]:
     """The work of the smallest job (4.4), shared by the consumers of event service, and with dynamic numbers of events."""
-    facts, seconds = time_facts(), units.cputime_s()
+    facts, seconds = time_facts(), data.cputime_s()
     need = facts["t_need"]
     consumers = pl.when(number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
     shared = consumers * (number("maxattemptesjob", 2) + 1)
     most = pl.when(number("maxeventsperjob") != 0).then("maxeventsperjob")
     longest = pl.min_horizontal(number("max_consecutive_events"), most)
-    dynamic = units.hs06() & (number("dynamicnumevents") != 0) & seconds.is_not_null()
+    dynamic = data.hs06() & (number("dynamicnumevents") != 0) & seconds.is_not_null()
     return facts | {
         "t_need": pl.when("t_es").then(need / shared).otherwise(need),
         "t_need_dyn": pl.when(dynamic).then(seconds * pl.col("dynamicnumevents")),
@@ -197,8 +197,8 @@ def _time() -> dict[str, pl.Expr]:
 
 def time_facts() -> dict[str, pl.Expr]:
     """The work of a job of all events: HS06 s in HS06 mode, else s x cores; null where undefined. Of any kind of task."""
-    unit, hs06 = text("cputimeunit"), units.hs06()
-    by_events = units.cputime_s() * number("atom_nevents")
+    unit, hs06 = text("cputimeunit"), data.hs06()
+    by_events = data.cputime_s() * number("atom_nevents")
     by_size = pl.col("walltime") * number("atom_size_effective")
     nothing = (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
     return {

@@ -16,7 +16,7 @@ from brokerlab import carry
 from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
 from brokerlab.brokerage.engine.steps import differing
-from brokerlab.brokerage.replaying import inputs, plan
+from brokerlab.brokerage.replaying import plan, task_tables
 from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
@@ -170,7 +170,7 @@ class Replay(Result):
         if self.unread is not None:
             of_files = OfFiles(self.stage)
             if self.unread.has("files"):
-                large["files"] = inputs.files_read(self.unread.lazy("files"))
+                large["files"] = task_tables.files_read(self.unread.lazy("files"))
         bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
 
         def of_chunk(chunk: carry.Chunk) -> T:

@@ -1,4 +1,4 @@
-"""Numbers of jobs at the instants, and the tables of the brokerage made from them."""
+"""Numbers of jobs at the instants, of users too, and the tables of the brokerages made from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
-from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.analysis_jobs.lookups import QUEUED
+from brokerlab.brokerage.replaying import changes
 from brokerlab.brokerage.replaying.changes import (
     MEASURES,
     Changes,
@@ -35,7 +36,7 @@ class Counts:
     """Numbers of jobs by group at every instant, kept as changes until they are asked for.
 
     Attributes:
-        changes: Changes by ``states.GROUP`` and ``jobstatus``.
+        changes: Changes by ``changes.GROUP`` and ``jobstatus``.
         notes: What was approximated, with counts.
     """
 
@@ -54,16 +55,16 @@ class Counts:
         """Add up the changes of status of all jobs in the engine, once for all instants.
 
         The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
-        (see :mod:`~brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then), under the name of the parent.
+        (see :mod:`~brokerlab.brokerage.replaying.changes`: some statuses cannot be told apart then), under the name of the parent.
         """
         clock = Clock.of(instants)
-        table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
+        table = narrow(jobs, "jobs", changes.JOB_COLUMNS, changes.JOB_REQUIRED)
         log = log_of(status_log, table)
         notes = _notes(table, log)
         return cls(job_changes(table, log, clock).by_parent(parents), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
-        """Return the number of jobs, or the measure, by columns of ``states.GROUP`` and ``jobstatus``; no row for 0; sorted."""
+        """Return the number of jobs, or the measure, by columns of ``changes.GROUP`` and ``jobstatus``; no row for 0; sorted."""
         return self.changes.at_instants(by, (measure,), where)
 
 
@@ -114,7 +115,7 @@ def disk_traffic(counts: Counts) -> pl.DataFrame:
     """Return the mean of ``diskio / corecount`` over the running jobs that have one [kB/s per core]."""
     running = pl.col("jobstatus") == "running"
     sums = counts.changes.at_instants(["computingsite"], ("diskio_jobs", "diskio_sum"), running)
-    mean = sums["diskio_sum"].to_numpy() / sums["diskio_jobs"].to_numpy() / states.DISKIO_UNIT
+    mean = sums["diskio_sum"].to_numpy() / sums["diskio_jobs"].to_numpy() / changes.DISKIO_UNIT
     return sums.select(
         "snapshot", "computingsite", diskio_per_core=pl.Series(mean, dtype=pl.Float64)
     )
@@ -122,7 +123,7 @@ def disk_traffic(counts: Counts) -> pl.DataFrame:
 
 def _notes(jobs: nw.LazyFrame[Any], log: nw.LazyFrame[Any] | None) -> tuple[str, ...]:
     """Count the jobs that are read from the log, from times, and not at all."""
-    unknown = nw.col("creationtime").is_null() | states.LAST.is_null()
+    unknown = nw.col("creationtime").is_null() | changes.LAST.is_null()
     total, lost = _sizes(jobs, unknown)
     if log is not None:
         plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
@@ -183,7 +184,7 @@ def recorded_counts(
         covered = covered.join(part.select("snapshot").unique(), on="snapshot", how="semi")
     held = pl.concat(parts)
     own = Clock.of(covered)
-    keys = [*states.GROUP, "jobstatus"]
+    keys = [*changes.GROUP, "jobstatus"]
     groups = held.select(keys).unique().with_row_index("group")
     numbered = groups.with_columns(pl.col("group").cast(pl.Int32))
     places = pl.DataFrame({"snapshot": own.snapshots}).with_row_index("place")
@@ -193,7 +194,7 @@ def recorded_counts(
 
 def _changes(rows: pl.DataFrame, groups: pl.DataFrame, clock: Clock) -> Changes:
     """Let each number begin at its instant and end at the next one."""
-    traffic = (pl.col("prorated_diskio_avg") * pl.col("njobs") * states.DISKIO_UNIT).round()
+    traffic = (pl.col("prorated_diskio_avg") * pl.col("njobs") * changes.DISKIO_UNIT).round()
     known = pl.col("prorated_diskio_avg").is_not_null()
     begins = rows.select(
         "group",
@@ -206,3 +207,101 @@ def _changes(rows: pl.DataFrame, groups: pl.DataFrame, clock: Clock) -> Changes:
     ends = begins.with_columns(pl.col("place") + 1, *(-pl.col(name) for name in MEASURES))
     both = pl.concat([begins, ends.filter(pl.col("place") < len(clock))])
     return Changes((Side(groups, 1),), both, len(groups), clock)
+
+
+LABEL = "user"
+"""``prodsourcelabel`` of the jobs that count for users."""
+HELD = "throttled"
+"""Counts as queued too where all jobs of a user are added up."""
+NOT_YET = ("pending", "waiting")
+"""Jobs in these statuses are in none of the tables that are read by queue."""
+_JOBS = {
+    **changes.JOB_COLUMNS,
+    **read_as("jobs", "prodsourcelabel", "processingtype", "produsername", "workinggroup"),
+}
+_BY = ("computingsite", "gshare", "produsername", "workinggroup", "merging")
+_STATUS = pl.col("jobstatus")
+
+
+def user_changes(
+    jobs: Any, status_log: Any, clock: Clock, *, parents: Mapping[str, str] | None = None
+) -> Changes:
+    """Add up the changes of status of users' jobs by ``computingsite, gshare, produsername, workinggroup, merging`` (0/1)."""
+    required = (*changes.JOB_REQUIRED, "prodsourcelabel", "produsername")
+    table = narrow(jobs, "jobs", _JOBS, required)
+    log = log_of(status_log, table)
+    own = table.filter((nw.col("prodsourcelabel") == LABEL) & ~nw.col("produsername").is_null())
+    marked = own.with_columns(merging=nw.when(changes.MERGES).then(nw.lit(1)).otherwise(nw.lit(0)))
+    return job_changes(marked, log, clock, _BY).by_parent(parents)
+
+
+def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
+    """Count the jobs of each user at each queue, merge jobs aside, of ``shares``: ``snapshot``, ``gshare``.
+
+    Returns:
+        Contract ``UserJobStats``, sorted by key: a row for every user with a live job there, queued, running or in
+        another status (such as holding); pending and waiting ones do not count.
+
+    Source:
+        analysis-jobs.md 1 (D20).
+    """
+    keys = ["snapshot", "computingsite", "gshare", "produsername"]
+    meant = (pl.col("merging") == 0) & ~_STATUS.is_in(NOT_YET)
+    result = changes.at_instants([*keys[1:], "jobstatus"], ["njobs"], meant, only=shares)
+    counted = result.drop_nulls("computingsite").group_by(keys)
+    return counted.agg(nqueue=_sum("njobs", QUEUED), nrunning=_sum("njobs", ("running",))).sort(
+        keys
+    )
+
+
+def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
+    """Add up the jobs and cores of users and of working groups over all queues; null and 0 cores count as 1.
+
+    ``units``: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the user's row; null:
+    ``username``), ``workinggroup``, of the tasks to be brokered.
+
+    Returns:
+        Contract ``UserTotals``, sorted: one row per instant and user (of jobs without working group), and one per
+        instant and group that a task has; 0 where there are no jobs.
+    """
+    users = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
+    named = users.select(
+        "snapshot", "username", origusername=pl.coalesce("origusername", "username")
+    )
+    groups = units.select("snapshot", "workinggroup").drop_nulls().unique()
+    of_users = _totals(
+        changes,
+        "produsername",
+        named.unique().rename({"username": "produsername"}),
+        pl.col("workinggroup").is_null(),
+    )
+    of_groups = _totals(changes, "workinggroup", groups, pl.lit(value=True))
+    numbers = ["nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores"]
+    columns = ["snapshot", "origusername", "workinggroup", *numbers]
+    none = pl.lit(None, pl.String)
+    return pl.concat(
+        [
+            of_users.with_columns(workinggroup=none).select(columns),
+            of_groups.with_columns(origusername=none).select(columns),
+        ]
+    ).sort(columns)
+
+
+def _totals(changes: Changes, name: str, units: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
+    keys = ["snapshot", name]
+    result = changes.at_instants(
+        [name, "jobstatus"], ["njobs", "ncores"], where, only=units.select(keys)
+    )
+    waiting = (*QUEUED, HELD)
+    sums = result.group_by(keys).agg(
+        nrunjobs=_sum("njobs", ("running",)),
+        nqueuedjobs=_sum("njobs", waiting),
+        nruncores=_sum("ncores", ("running",)),
+        nqueuedcores=_sum("ncores", waiting),
+    )
+    joined = units.join(sums, on=keys, how="left")
+    return joined.with_columns(pl.col(n).fill_null(0) for n in sums.columns if n not in keys)
+
+
+def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
+    return pl.col(measure).filter(_STATUS.is_in(statuses)).sum()

@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.locality import in_scope
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.atoms import atoms
 from brokerlab.brokerage.production_tasks.storage import remaining_work
-from brokerlab.brokerage.replaying import activity, inputs, places, taskrows, work
+from brokerlab.brokerage.replaying import activity, places, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.brokerage.rules import ProductionRules
@@ -61,16 +61,16 @@ class OfFiles:
         tasks, datasets = tables["tasks"], tables.get("datasets")
         made: dict[str, pl.DataFrame] = {}
         if files is not None and datasets is not None:
-            own = made["files"] = inputs.input_files(files, datasets)
+            own = made["files"] = task_tables.input_files(files, datasets)
             smallest = atoms(tasks, datasets, own)
             tasks = tasks.join(smallest, on="jeditaskid", how="left", maintain_order="left")
             if "file_locations" not in tables and all(name in tables for name in LOCATING):
                 replicas, links, endpoints = (tables[name] for name in LOCATING)
-                made["file_locations"] = inputs.file_locations(
+                made["file_locations"] = task_tables.file_locations(
                     own, replicas, self._readers(links), endpoints
                 )
         if self.stage == "analysis":
-            tasks = taskrows.with_number_of_jobs(tasks, datasets, made.get("files"))
+            tasks = task_tables.with_number_of_jobs(tasks, datasets, made.get("files"))
         return made | {"tasks": tasks}
 
     def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
@@ -134,18 +134,18 @@ class Maker:
         if self.stage == "tasks":
             self._make_work()
         else:
-            self.tables["task_resource_types"] = work.task_resource_types(
+            self.tables["task_resource_types"] = task_tables.task_resource_types(
                 self.archive.jobs, self.pairs, self.instants, parents=self.parents
             )
 
     def _make_tasks(self) -> None:
         planned = self.planned
-        own = taskrows.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
+        own = task_tables.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
         known = planned.join(own, on="jeditaskid", how="semi")
         lost = planned["jeditaskid"].n_unique() - known["jeditaskid"].n_unique()
         if lost:
             self.notes.append(f"{lost:,} tasks with jobs are not in the table tasks: left out")
-        rows = taskrows.task_rows(known, own, stage=self.stage)
+        rows = task_tables.task_rows(known, own, stage=self.stage)
         early = rows.height if self.stage == "tasks" else int(rows["use_scout"].sum())
         self.notes.append(
             "parameters of tasks, their priorities and the settings of scouts among them, are those of the end of the "
@@ -160,8 +160,8 @@ class Maker:
         self.tables["tasks"] = rows
         self.task_ids = rows["jeditaskid"].unique().sort().to_list()
         parents = rows["parent_tid"].drop_nulls().unique().to_list()
-        family = taskrows.read_tasks(self.archive.tasks, parents)
-        self.tables["parent_tasks"] = taskrows.parents(family)
+        family = task_tables.read_tasks(self.archive.tasks, parents)
+        self.tables["parent_tasks"] = task_tables.parents(family)
 
     def _make_places(self) -> None:
         types = self._whole("resource_types")
@@ -267,12 +267,12 @@ class Maker:
     def _make_input(self) -> None:
         if (table := self._lazy("datasets")) is None:
             return
-        every = inputs.read_datasets(table, self.task_ids)
-        own = inputs.input_datasets(every, merging=self.merging)
+        every = task_tables.read_datasets(table, self.task_ids)
+        own = task_tables.input_datasets(every, merging=self.merging)
         self.tables["datasets"] = own
-        self.tables["output_datasets"] = inputs.output_datasets(every)
+        self.tables["output_datasets"] = task_tables.output_datasets(every)
         rows = self.tables["tasks"].join(
-            inputs.master_times(every), on="jeditaskid", how="left", maintain_order="left"
+            task_tables.master_times(every), on="jeditaskid", how="left", maintain_order="left"
         )
         self.tables["tasks"] = rows
         if self._lazy("files") is not None:
@@ -280,7 +280,7 @@ class Maker:
                 "all files of a task's input count as considered at each of its brokerages"
             )
         if (table := self._lazy("replicas")) is not None:
-            copied = inputs.replicas(table, self._copied(own), self.pairs, self.clock)
+            copied = task_tables.replicas(table, self._copied(own), self.pairs, self.clock)
             self.tables["replicas"] = self._steady(copied)
         self._read_locations()
 
@@ -315,7 +315,7 @@ class Maker:
         if not self.archive.has("datasets"):
             return
         log = self._lazy("task_status_log")
-        left = work.open_tasks(
+        left = task_tables.open_tasks(
             self.archive.tasks,
             self.archive.datasets,
             self.archive.jobs,
@@ -325,8 +325,8 @@ class Maker:
         self.open_tasks = left
         rows = self.tables["tasks"]
         self.tables["remaining_work"] = remaining_work(left, rows, rules=self.rules)
-        events = work.master_events(self.archive.datasets)
-        self.tables["tasks"] = work.with_task_work(rows, events)
+        events = task_tables.master_events(self.archive.datasets)
+        self.tables["tasks"] = task_tables.with_task_work(rows, events)
         self.notes.append("events used by an instant are those of the jobs finished by then")
 
     def _lazy(self, name: str) -> Any:

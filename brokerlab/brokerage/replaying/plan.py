@@ -12,8 +12,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
+from brokerlab.brokerage.replaying.changes import MERGES
 from brokerlab.brokerage.replaying.clock import instants
-from brokerlab.brokerage.replaying.states import MERGES
 from brokerlab.engines import collect, microseconds, narrow
 from brokerlab.errors import ConfigError, EmptyPeriodError
 from brokerlab.frames import prepared

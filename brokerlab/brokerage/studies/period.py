@@ -13,8 +13,7 @@ from brokerlab.archive.store import Archive
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.analysis_jobs import brokerage as analysis_jobs
 from brokerlab.brokerage.analysis_jobs.ranking import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
+from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS, AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.production_jobs import brokerage as production_jobs
 from brokerlab.brokerage.production_jobs.ranking import Decisions

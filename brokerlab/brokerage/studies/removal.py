@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.check_table import checks_table
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK, PlaceDecisions, furthest
 from brokerlab.brokerage.explanations import explain
-from brokerlab.brokerage.obstacles import what_would_help
+from brokerlab.brokerage.funnels import what_would_help
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.replaying import Replay

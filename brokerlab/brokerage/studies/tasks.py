@@ -1,4 +1,4 @@
-"""Everything that a replayed period says of the tasks of a brokerage, in one call."""
+"""Everything that a replayed period says of the tasks of a brokerage, in one call, and of the choice of the nucleus."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.engine.decisions import TASK
-from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
+from brokerlab.brokerage.production_jobs.brokerage import decide, hint_queues
+from brokerlab.brokerage.production_tasks import TaskDecisions
+from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
 from brokerlab.brokerage.studies import (
     key_effects,
@@ -24,15 +27,124 @@ from brokerlab.brokerage.studies import (
     users,
     weights,
 )
-from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Period
-from brokerlab.brokerage.studies.removal import explain_stranded
-from brokerlab.brokerage.studies.weights import WeightComparison
+from brokerlab.brokerage.studies.removal import (
+    count_removals,
+    explain_stranded,
+    removal_order,
+    removal_shares,
+    with_flags,
+)
+from brokerlab.brokerage.studies.rule_sets import try_switches
+from brokerlab.brokerage.studies.weights import WeightComparison, divide_spread, factor_shares
 from brokerlab.errors import InsufficientDataError, writing
-from brokerlab.intervals import N_BOOT
+from brokerlab.intervals import N_BOOT, shares
 from brokerlab.temporary import TemporaryFolder
 from brokerlab.times import grain
 from brokerlab.words import listed
+
+FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
+"""Factors of the weight of a nucleus (production-tasks.md 4)."""
+SWITCHES = {*(ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()), "other_status_up"}
+"""Switches that the choice can see."""
+OUTCOMES = (
+    "nucleus",
+    "no_candidates",
+    "no_queue_at_all",
+    "input_not_readable",
+    "parent_missing",
+    "abort",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NucleusChoice:
+    """What the replay says of the choice of the nucleus.
+
+    Attributes:
+        decisions: The decisions.
+        checks: See `removal.removal_shares`, of (task, nucleus) pairs.
+        outcomes: See :func:`brokerlab.intervals.shares`, as all below: tasks by outcome.
+        factors: The factors' shares in the spread of the log weight.
+        history: Tasks, those that ended before any nucleus was looked at among them, whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
+            ``by_chance``.
+        switches: Of every switch of the choice: see :func:`brokerlab.rulesets.switch_by_switch`, rows are pairs of task and
+            nucleus, with ``shift`` [1] (mean over tasks with nuclei of the chance that it alone leads to another nucleus, or to
+            none).
+    """
+
+    decisions: TaskDecisions
+    checks: pl.DataFrame
+    outcomes: pl.DataFrame
+    factors: pl.DataFrame
+    history: pl.DataFrame
+    switches: pl.DataFrame
+
+
+def choose_nuclei(
+    replay: Replay,
+    tasks: pl.DataFrame,
+    *,
+    rules: ProductionRules,
+    sample: int = 60,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> NucleusChoice:
+    """Choose nuclei and sum up why; ``tasks``: ``jeditaskid``, ``nucleus`` of history; switches are tried on ``sample`` of them."""
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    config = replay.config
+
+    def hinted(seen: Replay) -> pl.DataFrame:
+        return hint_queues(seen.tables_of(JOBS.tables), rules=rules, config=config)
+
+    asked: dict[str, Any] = {"hint_queues": pl.concat(replay.map(hinted)), "seed": seed}
+    tables = replay.tables_of(NUCLEI.tables)
+    decisions = NUCLEI.decide(tables, rules=rules, config=config, **asked)
+    passed = decisions.nuclei.filter(
+        pl.col("check").is_null(), *(pl.col(name) > 0 for name in FACTORS)
+    )
+    spread = divide_spread(passed, FACTORS, "nucleus")
+    counts = count_removals(decisions, replay.tasks)
+    ends = with_flags(decisions.tasks, "outcome", OUTCOMES).with_columns(tasks=pl.lit(1))
+    return NucleusChoice(
+        decisions=decisions,
+        checks=removal_shares(counts, removal_order(decisions), **dice),
+        outcomes=shares(ends, OUTCOMES, "tasks", unit="jeditaskid", **dice),
+        factors=factor_shares(spread, FACTORS, **dice),
+        history=_history_shares(decisions, tasks, **dice),
+        switches=try_switches(
+            NUCLEI,
+            replay,
+            rules,
+            only=SWITCHES,
+            texts=False,
+            sample=sample,
+            seed=seed,
+            options=asked,
+        )[0],
+    )
+
+
+def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:
+    """Return how often the nucleus of history passed, and how likely it was to be drawn."""
+    real = tasks.select("jeditaskid", real="nucleus").drop_nulls()
+    passed = pl.col("check").is_null()
+    chance = pl.col("probability").fill_null(0.0)
+    is_real = pl.col("nucleus") == pl.col("real")
+    sums = (
+        decisions.nuclei.join(real, on="jeditaskid")
+        .group_by(TASK)
+        .agg(
+            passed=(is_real & passed).sum().cast(pl.Float64),
+            drawn=chance.filter(is_real).sum(),
+            by_chance=passed.mean(),
+        )
+    )
+    every = decisions.tasks.select(TASK).join(real.select("jeditaskid"), on="jeditaskid")
+    table = every.join(sums, on=TASK, how="left").fill_null(0.0).with_columns(tasks=pl.lit(1))
+    parts = ["passed", "drawn", "by_chance"]
+    return shares(table, parts, "tasks", unit="jeditaskid", **dice)
+
 
 BUSIEST = 12
 """Queues looked at one by one, those where most jobs ran."""
@@ -201,7 +313,7 @@ def _decide_chunk(
     """Decide the tasks of a chunk, under either rule set and with other values of keys; null: it has none."""
     if replay.tasks.is_empty():
         return None
-    tables, other = replay.tables_of(BROKERAGE.tables), rule_sets.other_rules(rules)
+    tables, other = replay.tables_of(JOBS.tables), rule_sets.other_rules(rules)
     decisions = decide(tables, rules=rules, config=replay.config)
     there = decide(tables, rules=other, config=replay.config)
     frames = {
@@ -263,7 +375,7 @@ def study_production_tasks(
         seen = Sensitivity.of(nuclei, rules=rules)
         tried |= key_effects.try_keys(seen, tries, key_effects.NUCLEI)
     switches = rule_sets.try_switches(
-        BROKERAGE, replay, rules, only=PRODUCTION.switches, sample=switch_sample, seed=seed
+        JOBS, replay, rules, only=PRODUCTION.switches, sample=switch_sample, seed=seed
     )
     without = frames["decided"].filter(pl.col("outcome") != "candidates").drop_nulls("stage")
     stages = without.group_by(pl.col("stage").cast(pl.String)).len("n")

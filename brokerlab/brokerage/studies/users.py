@@ -11,8 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.analysis_jobs.settings import place_of
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules, asked_of, place_of
 from brokerlab.brokerage.analysis_jobs.throttle import (
     INCOMPLETE,
     LIMITED_SHARE,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.brokerage.replaying.work import SMALLEST_SHARE
+from brokerlab.brokerage.replaying.task_tables import SMALLEST_SHARE
 from brokerlab.calibrate.simulation.state import (
     DISKIO_UNIT,
     DONE,

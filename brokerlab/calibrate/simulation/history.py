@@ -15,8 +15,7 @@ import polars as pl
 from brokerlab.archive.contracts import read_as
 from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.brokerage.replaying.changes import by_parent
-from brokerlab.brokerage.replaying.inputs import INPUTS
-from brokerlab.brokerage.replaying.work import OPEN
+from brokerlab.brokerage.replaying.task_tables import INPUTS, OPEN
 from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,

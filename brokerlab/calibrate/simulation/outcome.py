@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.replaying.userjobs import LABEL
+from brokerlab.brokerage.replaying.counts import LABEL
 from brokerlab.calibrate.simulation.loop import Copy, Loop
 from brokerlab.calibrate.simulation.state import (
     FINISHED,

@@ -8,9 +8,9 @@ import pytest
 from brokerlab import brokerage
 from brokerlab.brokerage import checks_table
 from brokerlab.brokerage.engine.decide import Waived, trial
-from brokerlab.brokerage.explaining.nuclei import OfNucleus
 from brokerlab.brokerage.explaining.question import subject
 from brokerlab.brokerage.explaining.queues import OfJobs
+from brokerlab.brokerage.explanations import OfNucleus
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled, names_in
 from brokerlab.errors import ConfigError

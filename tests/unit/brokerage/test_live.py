@@ -11,7 +11,7 @@ import pytest
 
 from brokerlab.brokerage import live
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, DataError, SchemaError

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import ratings
+from brokerlab.brokerage.replaying import analysis
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
@@ -71,12 +71,12 @@ def running(queue: str, minute: float, cores: int, **columns: Any) -> dict[str, 
 
 @pytest.mark.parametrize(("minute", "seen"), [(0, 0), (29.99, 0), (30, 30), (59, 30), (-0.01, -30)])
 def test_an_instant_sees_the_last_evaluation(minute: float, seen: float) -> None:
-    found = ratings.Ticks.of(instants_of(minute), "30m")
+    found = analysis.Ticks.of(instants_of(minute), "30m")
     assert found.ticks["at"].to_list() == [at(seen)]
 
 
 def test_instants_of_one_tick_share_its_rows() -> None:
-    found = ratings.Ticks.of(instants_of(1, 9, 11), "10m")
+    found = analysis.Ticks.of(instants_of(1, 9, 11), "10m")
     rows = pl.DataFrame({"snapshot": [0, 1, 1], "x": ["a", "c", "b"]})
     ten = at(10)
     assert found.seen(rows, "x").rows() == [
@@ -89,7 +89,7 @@ def test_instants_of_one_tick_share_its_rows() -> None:
 
 def test_queues_are_rated_every_half_hour() -> None:
     # probes end at T0 - 90 min: from then on they are in the sample
-    found = ratings.site_ratings(
+    found = analysis.site_ratings(
         jobs_of(*probes()), QUEUES, instants_of(-91, -89, -61, 0, 29), status_log=None
     )
     assert found["timestamp"].unique().sort().to_list() == [at(-90), T0]
@@ -97,11 +97,11 @@ def test_queues_are_rated_every_half_hour() -> None:
     assert {dict(part.select("computingsite", "class").rows()) == RATED for _, part in found.group_by("snapshot")} == {True}  # fmt: skip
 
 
-def usage_of(instants: pl.DataFrame, *rows: dict[str, Any]) -> tuple[ratings.Ticks, pl.DataFrame]:
-    rated = ratings.site_ratings(jobs_of(*probes()), QUEUES, instants, status_log=None)
-    users = ratings.users(jobs_of(*rows), rated, instants, status_log=None)
+def usage_of(instants: pl.DataFrame, *rows: dict[str, Any]) -> tuple[analysis.Ticks, pl.DataFrame]:
+    rated = analysis.site_ratings(jobs_of(*probes()), QUEUES, instants, status_log=None)
+    users = analysis.users(jobs_of(*rows), rated, instants, status_log=None)
     usage = classification.user_usage(users["slots"], users["rated"], config=Config.empty()).users
-    return ratings.Ticks.of(instants, ratings.USERS_EVERY), usage
+    return analysis.Ticks.of(instants, analysis.USERS_EVERY), usage
 
 
 def test_what_users_have_left_is_that_of_the_last_ten_minutes() -> None:
@@ -120,7 +120,7 @@ def test_what_users_have_left_is_that_of_the_last_ten_minutes() -> None:
             "origusername": [None, "A. Nn", None, None],
         }
     )
-    assert ratings.user_ratings(*found, units).rows() == [
+    assert analysis.user_ratings(*found, units).rows() == [
         (0, "ann", 900.0, 7900.0, T0),
         (1, "A. Nn", 900.0, 7900.0, T0),
         (2, "ann", 890.0, 7890.0, at(10)),
@@ -132,7 +132,7 @@ def test_shares_are_held_against_their_targets() -> None:
         {"name": ["User Analysis", "Other"], "value": [50.0, 50.0], "parent": [None, None]}
     )
     rows = jobs_of(running("FAST", -1, 3), running("SLOW", -1, 1, gshare="Other"))
-    found = ratings.share_ratings(rows, shares, instants_of(7), status_log=None)
+    found = analysis.share_ratings(rows, shares, instants_of(7), status_log=None)
     # 30 of 40 HS06 run in the share, 20 are its target
     own = found.filter(pl.col("gshare") == "User Analysis").row(0, named=True)
     assert (own["snapshot"], own["usage_perc"], own["timestamp"]) == (0, 1.5, T0)
@@ -165,7 +165,7 @@ def tables(*tasks: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-rated = partial(ratings.task_ratings, config=Config.empty(), rules=None)
+rated = partial(analysis.task_ratings, config=Config.empty(), rules=None)
 
 
 def classes_of(found: pl.DataFrame) -> list[tuple[int, int, int, datetime]]:
@@ -176,12 +176,12 @@ def test_tasks_are_rated_by_the_usage_and_progress_of_the_evaluation() -> None:
     at_ticks, usage = usage_of(instants_of(9, 19, 25), running("FAST", 10, 1001))
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 1, 2], "snapshot": [0, 1, 2, 1]})
     given = tables({"jeditaskid": 1}, {"jeditaskid": 2, "creationdate": at(11)})
-    found = ratings.active_tasks(given, pairs, at_ticks)
+    found = analysis.active_tasks(given, pairs, at_ticks)
     # 0: no slots at hi queues, A; 1: 1001 of them, B; 2: 9 of 10 files done, S. Task 2 begins after its evaluation
     expected = [(0, 1, 1, T0), (1, 1, 0, at(10)), (2, 1, 2, at(20))]
     assert classes_of(rated(at_ticks, usage, found, pairs)) == expected
     del given["files"]
-    blind = ratings.active_tasks(given, pairs, at_ticks)
+    blind = analysis.active_tasks(given, pairs, at_ticks)
     assert classes_of(rated(at_ticks, usage, blind, pairs))[2] == (2, 1, 0, at(20))
 
 
@@ -190,7 +190,7 @@ def test_the_rule_set_of_the_classes_is_obeyed() -> None:
     pairs = pl.DataFrame({"jeditaskid": [1], "snapshot": [0]})
     rules = ClassRules(express_is_s=False, task_rules="progress")
     express = tables({"jeditaskid": 1, "gshare": "Express Analysis"})
-    found = ratings.active_tasks(express, pairs, at_ticks)
+    found = analysis.active_tasks(express, pairs, at_ticks)
     # 90 % done and one job left: S by progress
     assert classes_of(rated(at_ticks, usage, found, pairs, rules=rules)) == [(0, 1, 2, at(20))]
 
@@ -211,13 +211,15 @@ def test_waits_come_from_a_log_that_tells_all_jobs_and_from_no_other() -> None:
         orient="row",
     )
     plain = jobs.with_columns(activatedtime=pl.col("starttime"))  # no wait, by the jobs' own times
-    told = ratings.site_ratings(plain, QUEUES, at_0, status_log=whole)
+    told = analysis.site_ratings(plain, QUEUES, at_0, status_log=whole)
     assert dict(told.select("computingsite", "class").rows()) == RATED
-    part = ratings.site_ratings(plain, QUEUES, at_0, status_log=whole.filter(pl.col("pandaid") > 0))
+    part = analysis.site_ratings(
+        plain, QUEUES, at_0, status_log=whole.filter(pl.col("pandaid") > 0)
+    )
     assert part["class"].to_list() == [None, None]
 
 
 def test_a_log_that_tells_all_jobs_is_used_and_no_other() -> None:
     jobs = pl.DataFrame({"pandaid": [1, 2]})
-    assert ratings.covered(jobs, pl.DataFrame({"pandaid": [2, 1, 1, 3]}))
-    assert not ratings.covered(jobs, pl.DataFrame({"pandaid": [1]}))
+    assert analysis.covered(jobs, pl.DataFrame({"pandaid": [2, 1, 1, 3]}))
+    assert not analysis.covered(jobs, pl.DataFrame({"pandaid": [1]}))

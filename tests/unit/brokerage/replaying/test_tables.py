@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import inputs, places, plan, taskrows
+from brokerlab.brokerage.replaying import places, plan, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from tests.unit.brokerage.replaying.toys import at, instants_of
 
@@ -23,12 +23,12 @@ def table(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
 def task(number: int = 1, **columns: Any) -> pl.DataFrame:
     known = {"vo": "atlas", "prodsourcelabel": "managed", "status": "done", "creationdate": at(0)}
     row = {"jeditaskid": number, "modificationtime": at(99), "gshare": "A", "nucleus": "N"}
-    return taskrows.read_tasks(table("tasks", row | known | columns))
+    return task_tables.read_tasks(table("tasks", row | known | columns))
 
 
 def row_of(tasks: pl.DataFrame, stage: str = "jobs", **schedule: Any) -> dict[str, Any]:
     planned = pl.DataFrame({"jeditaskid": [1], "snapshot": [0], "at": [at(5)]} | schedule)
-    found: dict[str, Any] = taskrows.task_rows(planned, tasks, stage=stage).row(0, named=True)
+    found: dict[str, Any] = task_tables.task_rows(planned, tasks, stage=stage).row(0, named=True)
     return found
 
 
@@ -193,20 +193,20 @@ def test_datasets_of_a_task() -> None:
         dataset(3, type="pseudo_input"), dataset(4, type="output", storagetoken="dst:X"), dataset(5, type="trn_output"),
         dataset(6, attributes="distributed"), dataset(7) | {"jeditaskid": 9},
     )  # fmt: skip
-    read = inputs.read_datasets(rows, [1])
-    own = inputs.input_datasets(read)
+    read = task_tables.read_datasets(rows, [1])
+    own = task_tables.input_datasets(read)
     columns = ["datasetname", "is_master", "distributed", "ratio", "nosplit"]
     assert own.select(columns).rows() == [
         ("d1", True, False, None, False), ("d2", False, False, 3, True), ("d3", True, True, None, False),
         ("d6", True, True, None, False),
     ]  # fmt: skip
-    assert inputs.output_datasets(read)["storagetoken"].to_list() == ["dst:X"]
-    assert inputs.input_datasets(read, merging=True)["datasetname"].to_list() == ["d5"]
-    assert inputs.master_times(read).rows() == [(1, at(1), None)]
+    assert task_tables.output_datasets(read)["storagetoken"].to_list() == ["dst:X"]
+    assert task_tables.input_datasets(read, merging=True)["datasetname"].to_list() == ["d5"]
+    assert task_tables.master_times(read).rows() == [(1, at(1), None)]
 
 
 def test_replicas_and_where_files_are() -> None:
-    own = inputs.input_datasets(table("datasets", dataset(1), dataset(2, masterid=1)))
+    own = task_tables.input_datasets(table("datasets", dataset(1), dataset(2, masterid=1)))
     replicas = table(
         "replicas", *(
             {"datasetname": d, "ddm_endpoint_name": e, "found": f, "total": 4, "bytes": b, "ts": None} | more
@@ -218,33 +218,33 @@ def test_replicas_and_where_files_are() -> None:
         )
     )  # fmt: skip
     pairs = pl.DataFrame({"jeditaskid": [1], "snapshot": [0]})
-    found = inputs.replicas(replicas, own, pairs, CLOCK)
+    found = task_tables.replicas(replicas, own, pairs, CLOCK)
     sizes = found.select("datasetname", "ddm_endpoint_name", "asize", "tsize").rows()
     assert sizes == [
         ("d1", "S_DATADISK", 400, 400), ("d1", "S_SCRATCHDISK", 210, 400), ("d2", "N_DATADISK", 100, 200),
         ("d2", "S_DATADISK", None, 200), ("d2", "S_TAPE", None, 200),
     ]  # fmt: skip
     files = table("files", *({"jeditaskid": 1, "datasetid": d, "fileid": d, "type": "input", "status": "ready", "lfn": n} for d, n in ((1, "a"), (2, None))))  # fmt: skip
-    named = inputs.input_files(files, own)
+    named = task_tables.input_files(files, own)
     links = places.queue_endpoints(endpoint_rows())
-    places_of = inputs.file_locations(named, found, links, endpoints())
+    places_of = task_tables.file_locations(named, found, links, endpoints())
     assert places_of.select("panda_queue", "lfn", "kind").rows() == [
         ("Q1", "a", "localdisk"), ("Q1", "file 2", "cache"), ("Q2", "file 2", "localtape")
     ]  # fmt: skip
 
 
 def test_files_come_once() -> None:
-    own = inputs.input_datasets(table("datasets", dataset(1)))
+    own = task_tables.input_datasets(table("datasets", dataset(1)))
     rows = [
         {"jeditaskid": 1, "datasetid": 1, "fileid": n, "type": "input", "status": "ready", "lfn": "a", "attemptnr": n, "fsize": 5}
         for n in (1, 2)
     ]  # fmt: skip
     rows.append(rows[0] | {"startevent": 5, "endevent": 9})
     for order in (rows, rows[::-1]):  # in whatever order an engine gives them
-        found = inputs.input_files(table("files", *order), own)
+        found = task_tables.input_files(table("files", *order), own)
         assert found.select("startevent", "fileid").rows() == [(None, 2), (5, 1)]
     rows = [rows[1], rows[1] | {"attemptnr": 3, "startevent": 0, "endevent": 4, "fsize": 4}]
-    found = inputs.input_files(table("files", *rows), own)  # the last attempt says what it is
+    found = task_tables.input_files(table("files", *rows), own)  # the last attempt says what it is
     assert found.select("startevent", "fsize").rows() == [(0, 4)]
 
 

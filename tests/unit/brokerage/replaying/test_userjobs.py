@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.replaying import userjobs
+from brokerlab.brokerage.replaying import counts
 from brokerlab.brokerage.replaying.changes import Changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.errors import DataError
@@ -30,12 +30,12 @@ def mine(number: int, *minutes: float | None, **columns: Any) -> dict[str, Any]:
 
 
 def counted(jobs: pl.DataFrame, *minutes: float, log: pl.DataFrame | None = None) -> Changes:
-    return userjobs.user_changes(jobs, log, Clock.of(instants_of(*minutes)), parents={"P/S": "P"})
+    return counts.user_changes(jobs, log, Clock.of(instants_of(*minutes)), parents={"P/S": "P"})
 
 
 def by_user(changes: Changes) -> list[tuple[Any, ...]]:
     shares = pl.DataFrame({"snapshot": changes.clock.snapshots}).with_columns(gshare=pl.lit("U"))
-    return userjobs.user_job_stats(changes, shares).rows()
+    return counts.user_job_stats(changes, shares).rows()
 
 
 def totals(changes: Changes, **unit: str | None) -> list[tuple[Any, ...]]:
@@ -43,7 +43,7 @@ def totals(changes: Changes, **unit: str | None) -> list[tuple[Any, ...]]:
     units = pl.DataFrame({"snapshot": changes.clock.snapshots}).with_columns(
         pl.lit(unit.get(name), pl.String).alias(name) for name in names
     )
-    return userjobs.user_totals(changes, units).rows()
+    return counts.user_totals(changes, units).rows()
 
 
 def test_a_job_is_queued_from_its_creation_and_running_from_its_start() -> None:
@@ -133,7 +133,7 @@ def test_duckdb_counts_the_same() -> None:
     clock = Clock.of(instants_of(6, 21, 30))
     with duckdb.connect() as con:
         con.execute("set timezone = 'UTC'")
-        found = userjobs.user_changes(con.from_arrow(rows.to_arrow()), None, clock)
+        found = counts.user_changes(con.from_arrow(rows.to_arrow()), None, clock)
         assert by_user(found) == by_user(counted(rows, 6, 21, 30))
     assert len(by_user(found)) == 6
 
@@ -143,4 +143,4 @@ def test_tables_of_two_engines_are_refused() -> None:
     with duckdb.connect() as con:
         jobs = con.from_arrow(jobs_of(mine(1, 0)).to_arrow())
         with pytest.raises(DataError, match="one engine"):
-            userjobs.user_changes(jobs, log, clock)
+            counts.user_changes(jobs, log, clock)

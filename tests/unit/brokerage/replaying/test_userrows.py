@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import contracts
-from brokerlab.brokerage.replaying import activity, inputs, places, taskrows
+from brokerlab.brokerage.replaying import activity, places, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.frames import prepared
 from tests.unit.brokerage.replaying.toys import T0, at, instants_of
@@ -18,8 +18,8 @@ TASK = {"jeditaskid": 1, "ramcount": 3000, "orig_ramcount": 2000, "frozentime": 
 
 def rows_of(task: dict[str, Any], **schedule: Any) -> dict[str, Any]:
     plan = pl.DataFrame([{"jeditaskid": 1, "snapshot": 0, "at": T0, **schedule}])
-    own = taskrows.read_tasks(pl.DataFrame([TASK | task]))
-    rows = taskrows.user_rows(taskrows.task_rows(plan, own, stage="analysis"))
+    own = task_tables.read_tasks(pl.DataFrame([TASK | task]))
+    rows = task_tables.user_rows(task_tables.task_rows(plan, own, stage="analysis"))
     return prepared({"tasks": rows}, contracts.TABLES)["tasks"].row(0, named=True)
 
 
@@ -44,7 +44,7 @@ def test_parameters_are_words_and_flags() -> None:
         {"allowinputlan": 2, "avoidvp": 1, "limitedsites": 0, "allowincompleteinds": None}
     )
     assert row["allowinputlan"] == "only"
-    assert [row[name] for name in taskrows.USER_FLAGS] == [True, None, False]
+    assert [row[name] for name in task_tables.USER_FLAGS] == [True, None, False]
 
 
 def test_scouts_need_the_memory_submitted_and_a_later_freeze_is_not_seen() -> None:
@@ -60,8 +60,8 @@ def datasets_of(*rows: dict[str, Any]) -> pl.DataFrame:
         [plain | {"datasetid": n, "datasetname": f"d{n}"} | row for n, row in enumerate(rows)],
         schema_overrides={"masterid": pl.Int64, "attributes": pl.String},
     )
-    read = inputs.read_datasets(frame, [1])
-    return taskrows.user_datasets(inputs.input_datasets(read))
+    read = task_tables.read_datasets(frame, [1])
+    return task_tables.user_datasets(task_tables.input_datasets(read))
 
 
 def test_pseudo_input_is_not_distributed() -> None:
@@ -78,11 +78,11 @@ def test_a_chunk_splits_into_the_jobs_made_or_else_the_whole_input() -> None:
     rows = pl.DataFrame(
         {"jeditaskid": [1, 1], "nfilesperjob": [2, 2], "n_jobs": [7, None]},
     )
-    found = taskrows.with_number_of_jobs(rows, datasets, files)
+    found = task_tables.with_number_of_jobs(rows, datasets, files)
     assert found["n_jobs_to_submit"].to_list() == [7, 2]
-    alone = taskrows.with_number_of_jobs(rows.drop("n_jobs"), datasets, files)
+    alone = task_tables.with_number_of_jobs(rows.drop("n_jobs"), datasets, files)
     assert alone["n_jobs_to_submit"].to_list() == [2, 2]
-    nothing = taskrows.with_number_of_jobs(rows.tail(1), None, None)
+    nothing = task_tables.with_number_of_jobs(rows.tail(1), None, None)
     assert nothing["n_jobs_to_submit"].to_list() == [0]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage.production_tasks import remaining_work
-from brokerlab.brokerage.replaying import work
+from brokerlab.brokerage.replaying import task_tables
 from brokerlab.brokerage.replaying.changes import happened
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.rules import ProductionRules
@@ -91,7 +91,7 @@ def test_open_tasks_against_a_loop(
     ]
     instants = instants_of(*ticks)
     datasets = datasets_of(**{f"t{n}": 100 for n in range(1, len(tasks) + 1)})
-    found = work.open_tasks(tasks_of(*tasks), datasets, jobs_of(*jobs), instants)
+    found = task_tables.open_tasks(tasks_of(*tasks), datasets, jobs_of(*jobs), instants)
     expected = []
     for snapshot, t in instants.iter_rows():
         for row in tasks:
@@ -117,14 +117,14 @@ def test_merge_jobs_use_no_events_and_others_no_more_than_there_are() -> None:
         job(3, 0, 0, 0, 15, 15, jeditaskid=1, nevents=500),
     ]
     tables = tasks_of(task(1, 0, None)), datasets_of(t1=100), jobs_of(*made)
-    found = work.open_tasks(*tables, instants_of(0, 10, 20))
+    found = task_tables.open_tasks(*tables, instants_of(0, 10, 20))
     assert found.select("snapshot", "neventsused").rows() == [(1, 30)]
 
 
 def test_the_task_log_says_when_a_task_is_open() -> None:
     log = log_of((1, "assigning", 0), (1, "ready", 10), (1, "running", 20), (1, "paused", 30), (1, "pending", 40), (1, "finished", 50))  # fmt: skip
     tables = tasks_of(task(1, 0, 99), task(2, 0, 15)), datasets_of(t1=9, t2=9), jobs_of()
-    found = work.open_tasks(*tables, instants_of(5, 10, 30, 40, 50), status_log=log)
+    found = task_tables.open_tasks(*tables, instants_of(5, 10, 30, 40, 50), status_log=log)
     assert found.select("snapshot", "jeditaskid").rows() == [(0, 2), (1, 1), (1, 2), (3, 1)]
 
 
@@ -132,7 +132,9 @@ def test_tasks_without_nucleus_events_or_label_have_no_work() -> None:
     tasks = tasks_of(
         task(1, 0, None, nucleus=None), task(2, 0, None), task(3, 0, None, prodsourcelabel="user")
     )
-    found = work.open_tasks(tasks, datasets_of(t1=9, t2=None, t3=9), jobs_of(), instants_of(5))
+    found = task_tables.open_tasks(
+        tasks, datasets_of(t1=9, t2=None, t3=9), jobs_of(), instants_of(5)
+    )
     assert found.is_empty()
 
 
@@ -141,7 +143,9 @@ def test_remaining_work_is_that_of_the_chapter() -> None:
         task(1, 0, None), task(2, 0, None, currentpriority=900), task(3, 0, None, gshare="B", cputime=None),
         task(4, 0, None, cputimeunit="mHS06sPerEvent", nucleus="M"),
     )  # fmt: skip
-    left = work.open_tasks(tasks, datasets_of(t1=1, t2=2, t3=3, t4=4000), jobs_of(), instants_of(5))
+    left = task_tables.open_tasks(
+        tasks, datasets_of(t1=1, t2=2, t3=3, t4=4000), jobs_of(), instants_of(5)
+    )
     asked = pl.DataFrame({"snapshot": [0], "workqueue_name": ["A"], "currentpriority": [600]})
     found = remaining_work(left, asked, rules=ProductionRules())
     assert sorted(found.drop("snapshot").rows(), key=str) == [
@@ -185,9 +189,9 @@ def test_resource_types_need_a_fifth() -> None:
     ]
     made += [job(10, 20, 20, 20, 50, 60, jeditaskid=1, resource_type="MCORE")]
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 1], "snapshot": [0, 1, 2]})
-    found = work.task_resource_types(jobs_of(*made), pairs, instants_of(10, 30, 60))
+    found = task_tables.task_resource_types(jobs_of(*made), pairs, instants_of(10, 30, 60))
     assert found.rows() == [
         (0, 1, "Q", "MCORE"), (0, 1, "Q", "SCORE"), (1, 1, "Q", "MCORE")
     ]  # fmt: skip
     assert status_by_times(jobs_of(made[0]).row(0, named=True), at(59)) == "holding"
-    assert work.task_resource_types(jobs_of(*made), pairs.clear(), instants_of(1)).is_empty()
+    assert task_tables.task_resource_types(jobs_of(*made), pairs.clear(), instants_of(1)).is_empty()

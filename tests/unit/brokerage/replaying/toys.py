@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying import changes
 from brokerlab.lifecycle import status_log
 
 T0 = datetime(2026, 3, 1, 12)
-KEYS = (*states.GROUP, "jobstatus")
+KEYS = (*changes.GROUP, "jobstatus")
 TIMES = (
     *("creationtime", "activatedtime", "starttime", "endtime"),
     "statechangetime",
@@ -122,7 +122,7 @@ def counted(
             else:
                 status = status_by_times(row, t)
             if status is not None:
-                found[(snapshot, queue, *(row[name] for name in states.GROUP[1:]), status)] += 1
+                found[(snapshot, queue, *(row[name] for name in changes.GROUP[1:]), status)] += 1
     return sorted(((*key, n) for key, n in found.items()), key=str)
 
 
