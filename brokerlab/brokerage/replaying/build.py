@@ -17,7 +17,7 @@ from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
 from brokerlab.brokerage.engine.steps import differing
 from brokerlab.brokerage.replaying import plan, task_tables
-from brokerlab.brokerage.replaying.maker import Maker, OfFiles
+from brokerlab.brokerage.replaying.maker import Maker, of_files
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
@@ -130,7 +130,7 @@ class Replay(Result):
         """The replay with what follows from the files of its tasks, where they are still to be read."""
         unread = self.unread
         files = unread.lazy("files") if unread is not None and unread.has("files") else None
-        tables = {**self.tables, **OfFiles(self.stage)(files, self.tables)}
+        tables = {**self.tables, **of_files(self.stage, files, self.tables)}
         return replace(self, tables=MappingProxyType(tables), unread=None)
 
     def of(self, brokerages: pl.DataFrame) -> Replay:
@@ -166,18 +166,16 @@ class Replay(Result):
         own = {name: table for name, table in self.tables.items() if _by_task(name, table)}
         shared = {name: table for name, table in self.tables.items() if name not in own}
         n_pairs = self.tasks.height * self.tables["queues"]["panda_queue"].n_unique()
-        large, of_files = {}, None
-        if self.unread is not None:
-            of_files = OfFiles(self.stage)
-            if self.unread.has("files"):
-                large["files"] = task_tables.files_read(self.unread.lazy("files"))
+        large, unread, stage = {}, self.unread is not None, self.stage
+        if self.unread is not None and self.unread.has("files"):
+            large["files"] = task_tables.files_read(self.unread.lazy("files"))
         bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
 
         def of_chunk(chunk: carry.Chunk) -> T:
             of_tasks = {name: chunk[name] for name in own}
             tables = _at_instants(shared, of_tasks["tasks"]["snapshot"]) | of_tasks
-            if of_files is not None:
-                tables |= of_files(chunk.get("files"), tables)
+            if unread:
+                tables |= of_files(stage, chunk.get("files"), tables)
             return function(replace(bare, tables=tables), **{name: chunk[name] for name in beside})
 
         return carry.deal(large, own | beside, least=-(-n_pairs // CHUNK_PAIRS)).each(of_chunk)
@@ -266,17 +264,18 @@ def build(
     archive = archive_of(source)
     _check(archive, stage)
     switches = ProductionRules.of(rules)
-    asked = plan.Asked(
+    planned, numbered = plan.planned(
+        archive,
         start=time_of(start, "start"),
         end=time_of(end, "end"),
         at=time_of(at, "at"),
         tasks=tasks,
         stage=stage,
+        every=every,
         cycle=cycle,
         label=LABELS[stage] if label == OF_STAGE else label,
         merging=merging,
     )
-    planned, numbered = plan.planned(archive, asked, every=every)
     kind: type[Maker] = Maker
     if stage == "analysis":
         from brokerlab.brokerage.replaying.analysis import AnalysisMaker

@@ -47,37 +47,35 @@ LOCATING = ("replicas", "queue_endpoints", "storage_endpoints")
 """Tables from which it is derived where files can be read."""
 
 
-@dataclass(frozen=True)
-class OfFiles:
-    """Makes the tables of a replay of a stage that follow from the files of its tasks, of all or of a chunk of them."""
+def of_files(stage: str, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Make the tables of a replay that follow from the files of its tasks, of all or of a chunk of them.
 
-    stage: str
+    ``files`` may be of any engine (null: there are none), ``tables`` are the other ones of the replay, of the same tasks.
 
-    def __call__(self, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """Return ``files``, ``tasks`` with what their input splits into, and ``file_locations`` where it is not known.
-
-        ``files`` may be of any engine (None: there are none), ``tables`` are the other ones of the replay, of the same tasks.
-        """
-        tasks, datasets = tables["tasks"], tables.get("datasets")
-        made: dict[str, pl.DataFrame] = {}
-        if files is not None and datasets is not None:
-            own = made["files"] = task_tables.input_files(files, datasets)
-            smallest = atoms(tasks, datasets, own)
-            tasks = tasks.join(smallest, on="jeditaskid", how="left", maintain_order="left")
-            if "file_locations" not in tables and all(name in tables for name in LOCATING):
-                replicas, links, endpoints = (tables[name] for name in LOCATING)
-                made["file_locations"] = task_tables.file_locations(
-                    own, replicas, self._readers(links), endpoints
-                )
-        if self.stage == "analysis":
-            tasks = task_tables.with_number_of_jobs(tasks, datasets, made.get("files"))
-        return made | {"tasks": tasks}
-
-    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
-        if self.stage != "analysis":
-            return links
-        columns = ["panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local"]
-        return in_scope(links).select(columns)
+    Returns:
+        ``files``, ``tasks`` with what their input splits into, and ``file_locations`` where it is not known.
+    """
+    tasks, datasets = tables["tasks"], tables.get("datasets")
+    made: dict[str, pl.DataFrame] = {}
+    if files is not None and datasets is not None:
+        own = made["files"] = task_tables.input_files(files, datasets)
+        smallest = atoms(tasks, datasets, own)
+        tasks = tasks.join(smallest, on="jeditaskid", how="left", maintain_order="left")
+        if "file_locations" not in tables and all(name in tables for name in LOCATING):
+            replicas, links, endpoints = (tables[name] for name in LOCATING)
+            if stage == "analysis":
+                columns = [
+                    "panda_queue",
+                    "direction",
+                    "ddm_endpoint_name",
+                    "is_default",
+                    "is_local",
+                ]
+                links = in_scope(links).select(columns)
+            made["file_locations"] = task_tables.file_locations(own, replicas, links, endpoints)
+    if stage == "analysis":
+        tasks = task_tables.with_number_of_jobs(tasks, datasets, made.get("files"))
+    return made | {"tasks": tasks}
 
 
 @dataclass(kw_only=True)
@@ -286,7 +284,7 @@ class Maker:
 
     def _read_files(self) -> None:
         files = self.archive.lazy("files") if self.archive.has("files") else None
-        self.tables |= OfFiles(self.stage)(files, self.tables)
+        self.tables |= of_files(self.stage, files, self.tables)
 
     def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
         """Return the input datasets, ``distributed`` where replicas are not asked for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -110,45 +109,43 @@ class Wanted(dy.Schema):
     use_scout = dy.Bool(nullable=True)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a replay is asked for; see :func:`build.build`."""
-
-    start: datetime | None
-    end: datetime | None
-    at: datetime | None
-    tasks: Any
-    stage: str
-    cycle: str
-    label: str | None
-    merging: bool
-
-
 def planned(
-    archive: Archive, asked: Asked, *, every: str | None
+    archive: Archive,
+    *,
+    start: datetime | None,
+    end: datetime | None,
+    at: datetime | None,
+    tasks: Any,
+    stage: str,
+    every: str | None,
+    cycle: str,
+    label: str | None,
+    merging: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Choose the tasks and instants.
+    """Choose the tasks and instants, as :func:`build.build` is asked for them.
 
     Returns:
         One row per task and instant: ``jeditaskid, snapshot, at`` (the instant), ``brokerage_time`` (when it was),
         perhaps ``is_merging, use_scout, n_jobs``; and the instants, ``snapshot, at``.
     """
-    result = _brokerages(archive, asked)
+    result = _brokerages(archive, tasks, stage=stage, cycle=cycle, label=label)
     if "is_merging" in result.columns:
-        result = result.filter(pl.col("is_merging").fill_null(value=False) == asked.merging)
-    if asked.at is not None:
-        _check_within(archive, pl.Series([asked.at]))
-        result = _all_at(result, asked)
-    if asked.start is not None:
-        result = result.filter(pl.col("at") >= asked.start)
-    if asked.end is not None:
-        result = result.filter(pl.col("at") < asked.end)
+        result = result.filter(pl.col("is_merging").fill_null(value=False) == merging)
+    if at is not None:
+        _check_within(archive, pl.Series([at]))
+        if tasks is None and stage == "tasks":
+            raise ConfigError("at: say which tasks are to get a nucleus then: tasks=[...]")
+        result = _all_at(result, at, running=tasks is None)
+    if start is not None:
+        result = result.filter(pl.col("at") >= start)
+    if end is not None:
+        result = result.filter(pl.col("at") < end)
     if result.is_empty():
         raise EmptyPeriodError(
-            f"no task is brokered in the period; widen it, or name other tasks ({archive.path}, start={asked.start}, "
-            f"end={asked.end}, at={asked.at}, label={asked.label}, merging={asked.merging})"
+            f"no task is brokered in the period; widen it, or name other tasks ({archive.path}, {start=!s}, {end=!s}, "
+            f"{at=!s}, {label=!s}, {merging=})"
         )
-    grid = None if asked.at is not None else every
+    grid = None if at is not None else every
     numbered = instants(result, every=grid)
     timed = result.rename({"at": "brokerage_time"}).with_columns(
         at=rounded(pl.col("brokerage_time"), grid)
@@ -158,19 +155,21 @@ def planned(
     return once, numbered
 
 
-def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
+def _brokerages(
+    archive: Archive, tasks: Any, *, stage: str, cycle: str, label: str | None
+) -> pl.DataFrame:
     """Return the brokerages of the tasks asked for: as given, or from the archive."""
-    wanted, ids = _wanted(asked.tasks), None
+    wanted, ids = _wanted(tasks), None
     if wanted is not None:
         timed = wanted.drop_nulls("at")
         if timed.height:
             _check_within(archive, timed["at"])
             return timed.with_columns(pl.col("is_merging", "use_scout").fill_null(value=False))
         ids = wanted["jeditaskid"].to_list()
-    if asked.stage != "tasks":
-        return job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label, tasks=ids)
+    if stage != "tasks":
+        return job_brokerages(archive.jobs, cycle=cycle, label=label, tasks=ids)
     log = archive.task_status_log if archive.has("task_status_log") else None
-    result = task_brokerages(archive.tasks, log, label=asked.label)
+    result = task_brokerages(archive.tasks, log, label=label)
     return result if ids is None else result.filter(pl.col("jeditaskid").is_in(ids))
 
 
@@ -206,12 +205,10 @@ def _wanted(tasks: Any) -> pl.DataFrame | None:
     return result
 
 
-def _all_at(rows: pl.DataFrame, asked: Asked) -> pl.DataFrame:
-    """Broker every task once, at the instant; its kind of chunk is that of the last brokerage by then."""
-    at = pl.lit(asked.at, pl.Datetime("us"))
-    if asked.tasks is None:
-        if asked.stage == "tasks":
-            raise ConfigError("at: say which tasks are to get a nucleus then: tasks=[...]")
+def _all_at(rows: pl.DataFrame, time: datetime, *, running: bool) -> pl.DataFrame:
+    """Broker every task once, at the instant, or those with brokerages by then and after; its kind of chunk is that of the last one by then."""
+    at = pl.lit(time, pl.Datetime("us"))
+    if running:
         first, last = pl.col("at").min().over("jeditaskid"), pl.col("at").max().over("jeditaskid")
         rows = rows.filter((first <= at) & (last >= at))
     # those after the instant come first, so that the last one by then is kept where there is one
