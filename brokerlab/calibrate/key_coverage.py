@@ -127,7 +127,7 @@ def _replay(report: str, *stages: str) -> Mechanism:
     keys = {_place(stage, key) for stage in stages for key in _keys_of(stage)}
     usual = {rows_of(key)[0].key for stage in stages for key in STAGES[stage].usual_keys}
     return Mechanism(
-        name="brokerage.studies.key_effects.which_keys_matter",
+        name="brokerage.studies.alternatives.which_keys_matter",
         how="screened",
         report=report,
         keys=keys,

@@ -7,10 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 import polars as pl
 from pydantic import Field
 
-from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
+from brokerlab.brokerage.studies.alternatives import (
+    KeyEffects,
+    RuleSetComparison,
+    compare_rule_sets,
+    which_keys_matter,
+)
 from brokerlab.brokerage.studies.period import ANALYSIS, Kind, Period
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
 from brokerlab.brokerage.studies.tasks import UserTasks, study_user_tasks
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, lorenz_curves
 from brokerlab.brokerage.studies.weights import NOTICED, WeightComparison

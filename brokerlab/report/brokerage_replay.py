@@ -18,10 +18,9 @@ from brokerlab.brokerage.engine.decisions import TEMPORARY
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies import removal
-from brokerlab.brokerage.studies.key_effects import KeyEffects
+from brokerlab.brokerage.studies.alternatives import KeyEffects, RuleSetComparison
 from brokerlab.brokerage.studies.period import PRODUCTION, Kind, Period, replay_nuclei
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.brokerage.studies.tasks import NucleusChoice, ProductionTasks, study_production_tasks
 from brokerlab.charts.primitives import bars
 from brokerlab.errors import collect_warnings

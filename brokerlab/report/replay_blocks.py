@@ -12,9 +12,13 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
+from brokerlab.brokerage.studies.alternatives import (
+    WORTH,
+    KeyEffects,
+    RuleSetComparison,
+    check_keys,
+)
 from brokerlab.brokerage.studies.period import Kind, Period, replay_period
-from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.brokerage.studies.tasks import ProductionTasks, UserTasks
 from brokerlab.charts.primitives import bars, dots
 from brokerlab.report import kit

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab import rulesets
-from brokerlab.brokerage.studies import rule_sets
+from brokerlab.brokerage.studies import alternatives
 from brokerlab.brokerage.studies.period import PRODUCTION
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import brokerage_replay as report
@@ -38,7 +38,7 @@ def done(week, tmp_path_factory):
     root = tmp_path_factory.mktemp("reports")
     given = {"archive": str(week), "keys": ",".join(KEYS), **QUICK}
     with pytest.MonkeyPatch.context() as patch:
-        for module in (rulesets, rule_sets):
+        for module in (rulesets, alternatives):
             patch.setattr(module, "single_switches", some_switches)
         return run("brokerage-replay", given, out_root=root)
 

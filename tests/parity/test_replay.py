@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import activity, counts, plan, task_tables
+from brokerlab.brokerage.replaying import counts, places, plan, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
 from tests.one_value import job_counts
@@ -132,9 +132,9 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     jobs = of["jobs"]
     return {
         "counts, log": job_counts(jobs, of["job_status_log"], INSTANTS),
-        "links": activity.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
+        "links": places.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
         "brokerages": replaying.job_brokerages(jobs),
-        "starts": activity.to_run_rate(jobs, Clock.of(INSTANTS)),
+        "starts": places.to_run_rate(jobs, Clock.of(INSTANTS)),
         "open": task_tables.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
     }
 
@@ -149,11 +149,11 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     return each_kind(of) | {
         "counts, times": job_counts(jobs, None, INSTANTS),
         "counts, grid": job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
-        "pilots": activity.site_activity_of_jobs(jobs, clock),
+        "pilots": places.site_activity_of_jobs(jobs, clock),
         "choices": plan.task_brokerages(of["tasks"]),
         "types": task_tables.task_resource_types(jobs, pairs, INSTANTS),
-        "ends": activity.failure_counts(jobs, pairs, clock, hours=2),
-        "used": activity.sites_used(jobs, pairs, clock),
+        "ends": places.failure_counts(jobs, pairs, clock, hours=2),
+        "used": places.sites_used(jobs, pairs, clock),
         "users": counts.user_job_stats(users, shares),
         "totals": counts.user_totals(users, units),
     }

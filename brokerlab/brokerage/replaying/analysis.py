@@ -16,7 +16,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
 from brokerlab.brokerage.engine.steps import value_at
-from brokerlab.brokerage.replaying import activity, counts, places, task_tables
+from brokerlab.brokerage.replaying import counts, places, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
@@ -230,8 +230,8 @@ class AnalysisMaker(Maker):
 
     def _make_pace(self) -> None:
         jobs, clock, parents = self.archive.jobs, self.clock, self.parents
-        self.tables["to_run_rate"] = activity.to_run_rate(jobs, clock, parents=parents)
-        self.tables["sites_used"] = activity.sites_used(jobs, self.pairs, clock, parents=parents)
+        self.tables["to_run_rate"] = places.to_run_rate(jobs, clock, parents=parents)
+        self.tables["sites_used"] = places.sites_used(jobs, self.pairs, clock, parents=parents)
         self.notes.append("queues where a task had jobs count as those with datasets of its output")
 
     def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
@@ -313,7 +313,7 @@ class OfSettings:
         usage = classification.user_usage(
             basis["slots"], basis["rated"], config=config, rules=self.class_rules
         ).users
-        ended = activity.failure_counts(
+        ended = places.failure_counts(
             self.archive.jobs,
             pairs,
             Clock.of(self.instants),

@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.locality import in_scope
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.atoms import atoms
 from brokerlab.brokerage.production_tasks.storage import remaining_work
-from brokerlab.brokerage.replaying import activity, places, task_tables
+from brokerlab.brokerage.replaying import places, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.brokerage.rules import ProductionRules
@@ -234,21 +234,21 @@ class Maker:
     def _make_activity(self) -> None:
         clock = self.clock
         if (result := self._lazy("site_data")) is not None:
-            self.tables["site_activity"] = activity.site_activity_of_data(result, clock)
+            self.tables["site_activity"] = places.site_activity_of_data(result, clock)
         else:
-            self.tables["site_activity"] = activity.site_activity_of_jobs(
+            self.tables["site_activity"] = places.site_activity_of_jobs(
                 self.archive.jobs, clock, parents=self.parents
             )
         if (result := self._lazy("worker_stats")) is not None:
-            self.tables["worker_stats"] = activity.worker_stats(
+            self.tables["worker_stats"] = places.worker_stats(
                 result, clock, seen_within_s=self.workers_within_s
             )
         if (result := self._lazy("slots")) is not None:
-            self.tables["slots"] = activity.slots(result, clock)
+            self.tables["slots"] = places.slots(result, clock)
 
     def _make_network(self) -> None:
         if (result := self._lazy("network_matrix")) is not None:
-            self.tables["network_matrix"] = activity.network_matrix(
+            self.tables["network_matrix"] = places.network_matrix(
                 result, self.clock, only=self._wanted_links()
             )
 
@@ -259,7 +259,7 @@ class Maker:
             return rows.drop_nulls().unique()
         empty = pl.DataFrame(schema={"nucleus": pl.String})
         sites = self.tables.get("nuclei", empty).select(dst="nucleus").unique()
-        queued = sites.with_columns(key=pl.lit(activity.QUEUED))
+        queued = sites.with_columns(key=pl.lit(places.QUEUED))
         return self.instants.select("snapshot").join(queued, how="cross")
 
     def _make_input(self) -> None:

@@ -20,13 +20,8 @@ from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
-from brokerlab.brokerage.studies import (
-    key_effects,
-    removal,
-    rule_sets,
-    users,
-    weights,
-)
+from brokerlab.brokerage.studies import alternatives, removal, users, weights
+from brokerlab.brokerage.studies.alternatives import try_switches
 from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Period
 from brokerlab.brokerage.studies.removal import (
     count_removals,
@@ -35,7 +30,6 @@ from brokerlab.brokerage.studies.removal import (
     removal_shares,
     with_flags,
 )
-from brokerlab.brokerage.studies.rule_sets import try_switches
 from brokerlab.brokerage.studies.weights import WeightComparison, divide_spread, factor_shares
 from brokerlab.errors import InsufficientDataError, writing
 from brokerlab.intervals import N_BOOT, shares
@@ -195,8 +189,8 @@ class ProductionTasks(_Tasks):
     n_weighed: int
     nuclei: NucleusChoice | None
     stranded: pl.DataFrame
-    rule_sets: rule_sets.RuleSetComparison
-    keys: key_effects.KeyEffects
+    rule_sets: alternatives.RuleSetComparison
+    keys: alternatives.KeyEffects
     pairs: TemporaryFolder
 
     def write_pairs(self, path: Path) -> None:
@@ -290,7 +284,7 @@ class _Part:
     """What is summed up of the production tasks of a chunk.
 
     Attributes:
-        frames: See `_gather`; and ``spread`` (`weights.weight_spread`), and of `rule_sets.differences`.
+        frames: See `_gather`; and ``spread`` (`weights.weight_spread`), and of `alternatives.differences`.
         order: See `removal.removal_order`.
         tried: Key to what it changes.
         pairs: Parquet file of the pairs as decided.
@@ -308,22 +302,22 @@ def _decide_chunk(
     *,
     rules: ProductionRules,
     queues: pl.Series,
-    tries: Sequence[key_effects.Try],
+    tries: Sequence[alternatives.Try],
 ) -> _Part | None:
     """Decide the tasks of a chunk, under either rule set and with other values of keys; null: it has none."""
     if replay.tasks.is_empty():
         return None
-    tables, other = replay.tables_of(JOBS.tables), rule_sets.other_rules(rules)
+    tables, other = replay.tables_of(JOBS.tables), alternatives.other_rules(rules)
     decisions = decide(tables, rules=rules, config=replay.config)
     there = decide(tables, rules=other, config=replay.config)
     frames = {
         **_gather(decisions, replay, ran, queues),
-        **rule_sets.differences(decisions, there),
+        **alternatives.differences(decisions, there),
         "spread": weights.weight_spread(decisions, replay.tasks),
     }
     file = io.BytesIO()
     decisions.queues.write_parquet(file)
-    tried = key_effects.try_keys(Sensitivity.of(decisions), tries)
+    tried = alternatives.try_keys(Sensitivity.of(decisions), tries)
     return _Part(frames, removal.removal_order(decisions), tried, file.getvalue())
 
 
@@ -340,16 +334,16 @@ def study_production_tasks(
     """Decide the production tasks of a period again, chunk by chunk, and sum up.
 
     ``nuclei``: what the choice of the nucleus saw; null: it is left out. Of ``keys`` other values are tried, ``points`` of each
-    (`key_effects.which_keys_matter`); single switches on ``switch_sample`` brokerages at most, and tasks for those of that
+    (`alternatives.which_keys_matter`); single switches on ``switch_sample`` brokerages at most, and tasks for those of that
     choice.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    key_effects.check_keys(keys)
+    alternatives.check_keys(keys)
     replay, tasks, rules = period.replay, period.replay.tasks, period.rules
-    given = {key_effects.JOBS: tasks}
+    given = {alternatives.JOBS: tasks}
     if nuclei is not None:
-        given[key_effects.NUCLEI] = nuclei.tasks
-    tries = key_effects.plan_tries(keys, PRODUCTION, given, replay.config, points=points)
+        given[alternatives.NUCLEI] = nuclei.tasks
+    tries = alternatives.plan_tries(keys, PRODUCTION, given, replay.config, points=points)
     totals = removal.brokerages_of_jobs(period.ran, tasks).group_by(queue="computingsite")
     busiest = totals.agg(pl.col("n_jobs").sum()).sort("n_jobs", "queue", descending=[True, False])
     chunk = partial(_decide_chunk, rules=rules, queues=busiest["queue"].head(BUSIEST), tries=tries)
@@ -373,8 +367,8 @@ def study_production_tasks(
         known = period.archive.scan("tasks").select("jeditaskid", "nucleus").collect()
         choice = choose_nuclei(nuclei, known, rules=rules, sample=switch_sample, **dice)
         seen = Sensitivity.of(nuclei, rules=rules)
-        tried |= key_effects.try_keys(seen, tries, key_effects.NUCLEI)
-    switches = rule_sets.try_switches(
+        tried |= alternatives.try_keys(seen, tries, alternatives.NUCLEI)
+    switches = alternatives.try_switches(
         JOBS, replay, rules, only=PRODUCTION.switches, sample=switch_sample, seed=seed
     )
     without = frames["decided"].filter(pl.col("outcome") != "candidates").drop_nulls("stage")
@@ -389,8 +383,8 @@ def study_production_tasks(
         n_weighed=spread.height,
         nuclei=choice,
         stranded=explain_stranded(replay, frames["decided"], frames["matched"], rules),
-        rule_sets=rule_sets.sum_up_differences(frames, rules, switches, **dice),
-        keys=key_effects.sum_up_keys(tries, tried, **dice),
+        rule_sets=alternatives.sum_up_differences(frames, rules, switches, **dice),
+        keys=alternatives.sum_up_keys(tries, tried, **dice),
         pairs=pairs,
     )
 

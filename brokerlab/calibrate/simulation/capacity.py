@@ -17,7 +17,7 @@ import polars as pl
 
 from brokerlab.archive.contracts._columns import i64, text, ts
 from brokerlab.brokerage.inputs.queues import slot_counts
-from brokerlab.brokerage.replaying import activity
+from brokerlab.brokerage.replaying import places
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.errors import ConfigError, DataError, reading
 from brokerlab.frames import prepared
@@ -232,9 +232,9 @@ def stated_slots(
     )
     if slots is not None:
         middle = pl.min_horizontal(pl.col("ts") + pl.lit(window / 2), pl.lit(end))
-        first = activity.first_slots(slots, end) or EVER
+        first = places.first_slots(slots, end) or EVER
         clock = Clock.of(ts.select("snapshot", at=pl.max_horizontal(middle, pl.lit(first))))
-        held = activity.slots(slots, clock)
+        held = places.slots(slots, clock)
         wanted = held.select("snapshot", "panda_queue").unique()
         tag = pl.lit(None, pl.String)
         result = slot_counts(held, wanted.with_columns(tag=tag, resource_type=tag))

@@ -11,8 +11,8 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
 from brokerlab.brokerage.engine.steps import value_at
-from brokerlab.brokerage.replaying.activity import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replaying.counts import LABEL
+from brokerlab.brokerage.replaying.places import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.calibrate.simulation.census import counted_of, disk_traffic
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.gdpconfig import Config

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import brokerlab
-from brokerlab.brokerage.studies.key_effects import check_keys
+from brokerlab.brokerage.studies.alternatives import check_keys
 from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION
 from brokerlab.calibrate.key_coverage import (
     NO_TRIAL,

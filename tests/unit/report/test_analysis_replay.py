@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.studies.key_effects import which_keys_matter
+from brokerlab.brokerage.studies.alternatives import compare_rule_sets, which_keys_matter
 from brokerlab.brokerage.studies.period import ANALYSIS
-from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
 from brokerlab.brokerage.studies.tasks import study_user_tasks
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import analysis_replay as report

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.studies.key_effects import KeyEffects
+from brokerlab.brokerage.studies.alternatives import KeyEffects
 from brokerlab.errors import ConfigError
 from brokerlab.report import replay_blocks
 from brokerlab.report.analysis_replay import Params

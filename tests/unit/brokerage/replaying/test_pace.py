@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import activity
+from brokerlab.brokerage.replaying import places
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.errors import SchemaError
 from tests.unit.brokerage.replaying.toys import SCHEMA, T0, at, job
@@ -47,7 +47,7 @@ def started(second: float, **columns: Any) -> dict[str, Any]:
     ],
 )
 def test_a_start_counts_from_five_minutes_to_six_hours_after(second: float, counts: int) -> None:
-    found = activity.to_run_rate(jobs_of(started(0)), clock_of(second))
+    found = places.to_run_rate(jobs_of(started(0)), clock_of(second))
     assert found["jobs_per_hour"].to_list() == [1 / HOURS] * counts
 
 
@@ -64,7 +64,7 @@ def test_a_rate_counts_all_jobs_of_a_queue_that_did_not_fail_by_then() -> None:
         started(0, computingsite=None),
         job(9, 0, 0, None, None, 30, jobstatus="activated"),
     )
-    found = activity.to_run_rate(rows, clock_of(30 * 60), parents={"Q/S": "Q"})
+    found = places.to_run_rate(rows, clock_of(30 * 60), parents={"Q/S": "Q"})
     assert found.rows() == [(0, "Q", 5 / HOURS), (0, "R", 1 / HOURS)]
 
 
@@ -93,13 +93,13 @@ def ended(status: str, minute: float = 0, **columns: Any) -> dict[str, Any]:
     ],
 )
 def test_which_ends_count(row: dict[str, Any], counts: bool) -> None:
-    found = activity.failure_counts(jobs_of(row), PAIRS, clock_of(60), hours=6)
+    found = places.failure_counts(jobs_of(row), PAIRS, clock_of(60), hours=6)
     assert found.rows() == ([(0, 1, "Q", row["jobstatus"], 1)] if counts else [])
 
 
 @pytest.mark.parametrize(("second", "counts"), [(-1, 0), (0, 1), (2 * 3600 - 1, 1), (2 * 3600, 0)])
 def test_an_end_counts_for_the_hours_of_the_window(second: float, counts: int) -> None:
-    found = activity.failure_counts(jobs_of(ended("finished")), PAIRS, clock_of(second), hours=2)
+    found = places.failure_counts(jobs_of(ended("finished")), PAIRS, clock_of(second), hours=2)
     assert found.height == counts
 
 
@@ -111,7 +111,7 @@ def test_ends_are_counted_by_queue_and_status_at_the_instants_of_the_task() -> N
         ended("finished", 1, jeditaskid=2),
     )
     pairs = pl.DataFrame({"jeditaskid": [1, 2, 1], "snapshot": [0, 1, 1]})
-    found = activity.failure_counts(rows, pairs, clock_of(0, 60), hours=6, parents={"Q/S": "Q"})
+    found = places.failure_counts(rows, pairs, clock_of(0, 60), hours=6, parents={"Q/S": "Q"})
     assert found.rows() == [
         (0, 1, "Q", "finished", 1),
         (1, 1, "Q", "finished", 2),
@@ -129,7 +129,7 @@ def test_a_queue_is_used_from_the_first_job_on() -> None:
     )
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 1], "snapshot": [0, 1, 2]})
     clock = clock_of(-1, 0, 600)
-    found = activity.sites_used(rows, pairs, clock, parents={"R/S": "R"})
+    found = places.sites_used(rows, pairs, clock, parents={"R/S": "R"})
     assert found.rows() == [(1, 1, "R"), (2, 1, "Q"), (2, 1, "R")]
 
 
@@ -146,12 +146,12 @@ def test_duckdb_counts_the_same() -> None:
         con.execute("set timezone = 'UTC'")
         table = con.from_arrow(rows.to_arrow())
         for own, other in (
-            (activity.to_run_rate(rows, clock), activity.to_run_rate(table, clock)),
+            (places.to_run_rate(rows, clock), places.to_run_rate(table, clock)),
             (
-                activity.failure_counts(rows, pairs, clock, hours=1),
-                activity.failure_counts(table, pairs, clock, hours=1),
+                places.failure_counts(rows, pairs, clock, hours=1),
+                places.failure_counts(table, pairs, clock, hours=1),
             ),
-            (activity.sites_used(rows, pairs, clock), activity.sites_used(table, pairs, clock)),
+            (places.sites_used(rows, pairs, clock), places.sites_used(table, pairs, clock)),
         ):
             assert own.height
             assert own.equals(other)
@@ -159,4 +159,4 @@ def test_duckdb_counts_the_same() -> None:
 
 def test_columns_that_lack_are_named() -> None:
     with pytest.raises(SchemaError, match=r"jobs\.starttime"):
-        activity.to_run_rate(jobs_of().drop("starttime"), clock_of(0))
+        places.to_run_rate(jobs_of().drop("starttime"), clock_of(0))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.brokerage.replaying import activity
-from brokerlab.brokerage.replaying.activity import LINK_AGE_S
+from brokerlab.brokerage.replaying import places
 from brokerlab.brokerage.replaying.clock import MANY, Clock, as_of
+from brokerlab.brokerage.replaying.places import LINK_AGE_S
 from brokerlab.engines import INT, TEXT
 from brokerlab.errors import SchemaError
 from tests.unit.brokerage.replaying.toys import at, instants_of, job, jobs_of
@@ -122,7 +122,7 @@ def test_links_count_for_an_hour() -> None:
         }
     )
     instants = instants_of(0, 30, 30 + LINK_AGE_S / 60 - 1, 30 + LINK_AGE_S / 60)
-    found = activity.network_matrix(frame, Clock.of(instants))
+    found = places.network_matrix(frame, Clock.of(instants))
     assert found.select("snapshot", "value").rows() == [(0, 1.0), (1, 2.0), (2, 2.0)]
 
 
@@ -138,7 +138,7 @@ def test_slots_end_with_their_time() -> None:
         },
         schema_overrides={"resourcetype": pl.String},
     )
-    found = activity.slots(frame, Clock.of(instants_of(0, 10, 20)))
+    found = places.slots(frame, Clock.of(instants_of(0, 10, 20)))
     assert found.drop("resourcetype").rows() == [
         (0, "Q", None, 5), (0, "Q", "A", 0), (1, "Q", "A", 0), (2, "Q", "A", 0), (2, "R", None, 9)
     ]  # fmt: skip
@@ -155,12 +155,12 @@ def test_workers_of_all_harvesters_are_added() -> None:
             "ts": at(0),
         }
     )
-    found = activity.worker_stats(frame, Clock.of(instants_of(5)))
+    found = places.worker_stats(frame, Clock.of(instants_of(5)))
     assert found.rows() == [("Q", "SCORE", "running", 3), ("Q", "SCORE", "submitted", 4)]
     nameless = frame.drop("harvester_id").with_columns(
         lastupdate=pl.Series([at(-2), at(-1), at(0)])
     )
-    found = activity.worker_stats(
+    found = places.worker_stats(
         nameless, Clock.of(instants_of(5))
     )  # "all rows of the last snapshot"
     assert found["n_workers"].to_list() == [3, 4]
@@ -172,11 +172,11 @@ def test_exports_without_a_time_are_not_added_up() -> None:
     times: dict[str, Any] = {"ts": pl.Series([None, None], dtype=pl.Datetime("us"))}
     workers = {"computingsite": "Q", "resourcetype": "SCORE", "status": "running"}
     workers |= {"harvester_id": "h", "n_workers": [7, 4], "lastupdate": [at(-9), at(-3)]}
-    found = activity.worker_stats(pl.DataFrame(workers | times), clock)
+    found = places.worker_stats(pl.DataFrame(workers | times), clock)
     assert found.rows() == [("Q", "SCORE", "running", 4)]
     pilots = {"site": "Q", "flag": "production", "hours": 3, "getjob": [3, 0], "updatejob": [1, 0]}
     pilots |= {"laststart": at(-99), "lastmod": [at(-9), at(-3)]}
-    seen = activity.site_activity_of_data(pl.DataFrame(pilots | times), clock)
+    seen = places.site_activity_of_data(pl.DataFrame(pilots | times), clock)
     assert seen.rows() == [("Q", 0, 0, at(-99))]
 
 
@@ -192,7 +192,7 @@ def test_pilots_from_the_system() -> None:
             "ts": [at(0)] * 5,
         }
     )
-    found = activity.site_activity_of_data(frame, Clock.of(instants_of(1)))
+    found = places.site_activity_of_data(frame, Clock.of(instants_of(1)))
     assert found.rows() == [("ANALY_X", 5, 6, at(-5)), ("Q", 1, 2, at(-5))]
 
 
@@ -209,12 +209,12 @@ def test_a_queue_that_fell_silent_has_no_pilots() -> None:
             "ts": [at(0), at(0), at(170)],
         }
     )
-    found = activity.site_activity_of_data(frame, Clock.of(instants_of(179, 180)))
+    found = places.site_activity_of_data(frame, Clock.of(instants_of(179, 180)))
     rows = {(row[0], row[1]): row[2:] for row in found.rows()}
     assert rows[0, "GONE"] == (10, 5, at(-5))
     assert rows[1, "GONE"] == (0, 0, at(-5))
     assert rows[0, "LIVE"] == rows[1, "LIVE"] == (30, 7, at(-5))
-    alone = activity.site_activity_of_data(frame.head(1), Clock.of(instants_of(180)))
+    alone = places.site_activity_of_data(frame.head(1), Clock.of(instants_of(180)))
     assert alone.drop("snapshot").rows() == [("GONE", 0, 0, at(-5))]
 
 
@@ -234,7 +234,7 @@ def test_pilots_from_jobs_against_a_loop(
         for n, (queue, start, length) in enumerate(values)
     ]
     instants = instants_of(*ticks)
-    found = activity.site_activity_of_jobs(jobs_of(*made), Clock.of(instants))
+    found = places.site_activity_of_jobs(jobs_of(*made), Clock.of(instants))
     expected = []
     for snapshot, t in instants.iter_rows():
         for queue in ("Q", "R"):

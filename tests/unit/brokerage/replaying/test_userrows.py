@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import contracts
-from brokerlab.brokerage.replaying import activity, places, task_tables
+from brokerlab.brokerage.replaying import places, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.frames import prepared
 from tests.unit.brokerage.replaying.toys import T0, at, instants_of
@@ -148,9 +148,9 @@ def test_workers_not_seen_for_an_hour_do_not_count() -> None:
         }
     )
     clock = Clock.of(instants_of(0))
-    every = activity.worker_stats(rows, clock)
+    every = places.worker_stats(rows, clock)
     assert every["n_workers"].to_list() == [1, 2, 3, 4]
-    late = activity.worker_stats(rows, clock, seen_within_s=3600)
+    late = places.worker_stats(rows, clock, seen_within_s=3600)
     assert late["panda_queue"].to_list() == ["A", "C", "D"]
 
 
@@ -167,5 +167,5 @@ def test_what_is_too_old_to_count_does_not_bring_back_what_was_before() -> None:
         }
     )
     clock = Clock.of(instants_of(60, 130))
-    found = activity.worker_stats(rows, clock, seen_within_s=3600)
+    found = places.worker_stats(rows, clock, seen_within_s=3600)
     assert found.select("snapshot", "n_workers").rows() == [(0, 7)]

@@ -12,10 +12,13 @@ import pytest
 from brokerlab import rulesets
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.studies import removal, rule_sets
-from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
+from brokerlab.brokerage.studies import alternatives, removal
+from brokerlab.brokerage.studies.alternatives import (
+    check_keys,
+    compare_rule_sets,
+    which_keys_matter,
+)
 from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, kind_of
-from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
 from brokerlab.brokerage.studies.weights import competing_queues, factor_shares, weight_spread
 from brokerlab.errors import ConfigError
 from brokerlab.matching.rules import MatchingRules
@@ -127,7 +130,7 @@ def test_rule_sets_and_the_switch_between_them(monkeypatch: pytest.MonkeyPatch) 
     def some_switches(rules: Any, other: Any) -> dict[str, Any]:
         return {name: one for name, one in single_switches(rules, other).items() if name in few}
 
-    for module in (rulesets, rule_sets):
+    for module in (rulesets, alternatives):
         monkeypatch.setattr(module, "single_switches", some_switches)
     made = World().queue("TEST_X").queue("IDLE_Y", status="standby").queue("GOOD_X")
     made.change("queues", {"panda_queue": "TEST_X"}, panda_queue="A_test_X")
@@ -157,7 +160,7 @@ def test_rule_sets_and_the_switch_between_them(monkeypatch: pytest.MonkeyPatch) 
 
 def test_rule_sets_of_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("basic_weight", "use_base_ram")
-    monkeypatch.setattr(rule_sets, "kind_of", lambda _: replace(ANALYSIS, switches=few))
+    monkeypatch.setattr(alternatives, "kind_of", lambda _: replace(ANALYSIS, switches=few))
     made = analysis.World(n_jobs_to_submit=8).queue("FAST").queue("SLOW")
     made.jobs("FAST", "running", 10).jobs("FAST", "activated", 20)
     made.jobs("SLOW", "running", 40).jobs("SLOW", "activated", 10)
@@ -211,8 +214,8 @@ def test_factors_divide_the_spread_of_the_weight() -> None:
 
 def test_switches_are_tried_on_one_brokerage_of_a_task_and_on_the_same_ones_again() -> None:
     tasks = pl.DataFrame({"jeditaskid": [1, 1, 1, 2, 3, 4], "snapshot": [0, 1, 2, 0, 1, 0]})
-    drawn = rule_sets.draw_brokerages(tasks, 3, seed=2)
+    drawn = alternatives.draw_brokerages(tasks, 3, seed=2)
     assert drawn.height == drawn["jeditaskid"].n_unique() == 3
     assert drawn.join(tasks, on=["jeditaskid", "snapshot"], how="semi").equals(drawn)
-    assert rule_sets.draw_brokerages(tasks.reverse(), 3, seed=2).equals(drawn)
-    assert rule_sets.draw_brokerages(tasks, 9, seed=2)["jeditaskid"].to_list() == [1, 2, 3, 4]
+    assert alternatives.draw_brokerages(tasks.reverse(), 3, seed=2).equals(drawn)
+    assert alternatives.draw_brokerages(tasks, 9, seed=2)["jeditaskid"].to_list() == [1, 2, 3, 4]

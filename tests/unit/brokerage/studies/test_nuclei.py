@@ -7,7 +7,7 @@ from typing import Any
 from brokerlab import brokerage
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.studies.rule_sets import try_switches
+from brokerlab.brokerage.studies.alternatives import try_switches
 from brokerlab.brokerage.studies.tasks import NUCLEI, SWITCHES
 from tests.unit.brokerage.studies.toys import replay_of
 

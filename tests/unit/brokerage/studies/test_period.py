@@ -16,7 +16,7 @@ import brokerlab.archive
 from brokerlab import rulesets
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies import rule_sets
+from brokerlab.brokerage.studies import alternatives
 from brokerlab.brokerage.studies.period import (
     ANALYSIS,
     PRODUCTION,
@@ -137,7 +137,7 @@ def test_chunks_of_tasks_add_up_to_the_whole_study(
     def two_switches(rules: Any, other: Any) -> dict[str, Any]:  # which one is all the same
         return dict(list(single_switches(rules, other).items())[:2])
 
-    for module in (rulesets, rule_sets):
+    for module in (rulesets, alternatives):
         monkeypatch.setattr(module, "single_switches", two_switches)
     period = replay_period(archive, PRODUCTION, max_tasks=8)
     keys = ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"]
