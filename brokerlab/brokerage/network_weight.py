@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,35 +22,9 @@ from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
 
 
-def _problems(xs: Sequence[float], weights: Sequence[float], name: str) -> list[str]:
-    problems = [
-        f"{column} has {value!r}: allowed are finite numbers"
-        for column, values in ((name, xs), ("weight", weights))
-        for value in values
-        if not math.isfinite(value)
-    ]
-    problems += [
-        f"{name}: {b!r} stands after {a!r}; allowed is ascending order without repeats"
-        for a, b in itertools.pairwise(xs)
-        if not a < b
-    ]
-    return problems
-
-
-def _refuse(kind: str, problems: Sequence[str]) -> None:
+def _refuse(problems: Sequence[str]) -> None:
     if problems:
-        raise ConfigError(f"{kind}: " + "; ".join(problems))
-
-
-def _columns(frame: pl.DataFrame, names: Sequence[str], kind: str) -> list[list[float | None]]:
-    missing = [name for name in names if name not in frame.columns]
-    wrong = [
-        f"column {name} is {frame.schema[name]}, not a number"
-        for name in names
-        if name in frame.columns and not frame.schema[name].is_numeric()
-    ]
-    _refuse(kind, [f"column {name} is missing" for name in missing] + wrong)
-    return [frame[name].cast(pl.Float64).to_list() for name in names]
+        raise ConfigError("throughput curve: " + "; ".join(problems))
 
 
 @dataclass(frozen=True)
@@ -68,17 +42,30 @@ class ThroughputCurve:
     Source: docs/rules/network-weight.md 1.
     """
 
+    COLUMNS: ClassVar = ("mbps_above", "weight")
+
     mbps_above: tuple[float, ...]
     weight: tuple[float, ...]
     lowest: float
 
     def __post_init__(self) -> None:
-        problems = _problems(self.mbps_above, (*self.weight, self.lowest), "mbps_above")
-        if len(self.mbps_above) != len(self.weight):
-            problems.append(f"{len(self.mbps_above)} edges, {len(self.weight)} weights")
-        if not self.mbps_above:
+        edges, weights = self.mbps_above, (*self.weight, self.lowest)
+        problems = [
+            f"{column} has {value!r}: allowed are finite numbers"
+            for column, values in (("mbps_above", edges), ("weight", weights))
+            for value in values
+            if not math.isfinite(value)
+        ]
+        problems += [
+            f"mbps_above: {b!r} stands after {a!r}; allowed is ascending order without repeats"
+            for a, b in itertools.pairwise(edges)
+            if not a < b
+        ]
+        if len(edges) != len(self.weight):
+            problems.append(f"{len(edges)} edges, {len(self.weight)} weights")
+        if not edges:
             problems.append("no step")
-        _refuse("throughput curve", problems)
+        _refuse(problems)
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> ThroughputCurve:
@@ -87,15 +74,22 @@ class ThroughputCurve:
         Raises:
             ConfigError: See the class; or the first row alone must have null ``mbps_above``.
         """
-        edges, weights = _columns(frame, ["mbps_above", "weight"], "throughput curve")
+        given = frame.schema
+        problems = [f"column {name} is missing" for name in cls.COLUMNS if name not in given]
+        problems += [
+            f"column {name} is {given[name]}, not a number"
+            for name in cls.COLUMNS
+            if name in given and not given[name].is_numeric()
+        ]
+        _refuse(problems)
+        edges, weights = (frame[name].cast(pl.Float64).to_list() for name in cls.COLUMNS)
         problems = [] if edges[:1] == [None] else ["the first row must have mbps_above null"]
         if None in edges[1:]:
             problems.append("mbps_above is null below the first row")
         if None in weights:
             problems.append("weight is null")
-        _refuse("throughput curve", problems)
-        steps = [float(w) for w in weights if w is not None]
-        return cls(tuple(e for e in edges if e is not None), tuple(steps[1:]), steps[0])
+        _refuse(problems)
+        return cls(tuple(edges[1:]), tuple(weights[1:]), weights[0])
 
     def frame(self) -> pl.DataFrame:
         """Return the table that :meth:`from_frame` reads."""
@@ -113,44 +107,6 @@ class ThroughputCurve:
     def of(self, mbps: float) -> float:
         """Return the weight of one throughput [MB/s]."""
         return float(self.weights(np.array([mbps], dtype=np.float64))[0])
-
-
-@dataclass(frozen=True)
-class QueuedCurve:
-    """Line, or connected lines, of the queued weight over files queued / NQUEUED_SAT_CAP; by default that of the code.
-
-    The first and the last line go on beyond the outermost points: nothing is clamped.
-
-    Attributes:
-        fraction: Files queued over the cap, ascending; at least two.
-        weight: Weight at each.
-
-    Source: docs/rules/network-weight.md 1.
-    """
-
-    fraction: tuple[float, ...] = (0.0, 1.0)
-    weight: tuple[float, ...] = (2.0, 1.0)
-
-    def __post_init__(self) -> None:
-        problems = _problems(self.fraction, self.weight, "fraction")
-        if len(self.fraction) != len(self.weight) or len(self.fraction) < 2:
-            problems.append(
-                f"{len(self.fraction)} fractions, {len(self.weight)} weights; at least 2 of each"
-            )
-        _refuse("queued curve", problems)
-
-    def weights(self, n_queued: FloatArray, cap: float) -> FloatArray:
-        """Return the weight of each number of queued files; ``cap`` is NQUEUED_SAT_CAP."""
-        x, w = np.array(self.fraction), np.array(self.weight)
-        slope = np.diff(w) / np.diff(x)
-        at = n_queued / cap
-        line = np.clip(np.searchsorted(x, at, side="left") - 1, 0, len(slope) - 1)
-        weights: FloatArray = w[line] + (at - x[line]) * slope[line]
-        return weights
-
-    def of(self, n_queued: float, cap: float) -> float:
-        """Return the weight of one number of queued files."""
-        return float(self.weights(np.array([n_queued], dtype=np.float64), cap)[0])
 
 
 WINDOW = timedelta(minutes=60)
@@ -329,20 +285,33 @@ def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
     )
 
 
-def queued_line(cap: float, rules: ProductionRules | None = None) -> QueuedCurve:
-    """Return the line of the queued weight, ``cap`` being NQUEUED_SAT_CAP [files] (switch ``queued_line``).
+def files_to_one(cap: float, rules: ProductionRules | None = None) -> float:
+    """Return how many files, in units of ``cap``, are queued where the queued weight has fallen from 2 to 1 (switch ``queued_line``)."""
+    return 1.0 if (rules or ProductionRules()).queued_line == "cap" else PLOT_FILES / cap
+
+
+def queued_weights(
+    n_queued: FloatArray, cap: float, rules: ProductionRules | None = None
+) -> FloatArray:
+    """Return the queued weight of each number of queued files; ``cap`` is NQUEUED_SAT_CAP [files].
+
+    The line of the code goes on below 1, the plot of the page ends there.
 
     Source: 002, Network Weight: "the queued and throughput weight are calculated as in the plot below"; the plot falls
     from 2 without files to 1 at 300 files, where it ends: docs/rules/network-weight.md 1.
 
     Example:
-        >>> queued_line(150).of(150, 150), queued_line(150, ProductionRules("production")).of(150, 150)
-        (1.5, 1.0)
+        >>> queued_weights(np.array([150.0, 300.0]), 150).tolist()
+        [1.5, 1.0]
+        >>> queued_weights(np.array([150.0, 300.0]), 150, ProductionRules("production")).tolist()
+        [1.0, 0.0]
     """
+    end = files_to_one(cap, rules)
+    at = n_queued / cap
+    line: FloatArray = 2.0 + at * (-1.0 / end)
     if (rules or ProductionRules()).queued_line == "cap":
-        return QueuedCurve()
-    end = PLOT_FILES / cap
-    return QueuedCurve((0.0, end, 2 * end), (2.0, 1.0, 1.0))
+        return line
+    return np.where(at <= end, line, 1.0)
 
 
 def links(
@@ -437,8 +406,7 @@ def at_links(
     closeness, mbps = column("closeness"), column("mbps")
     distance = np.where(np.isnan(closeness), UNKNOWN_CLOSENESS, closeness)
     fallback = 1 + (MAX_CLOSENESS - distance) / MAX_CLOSENESS
-    line = queued_line(settings.link_cap, rules)
-    queued = line.weights(column("n_queued"), settings.link_cap)
+    queued = queued_weights(column("n_queued"), settings.link_cap, rules)
     steps = curve or throughput_curve(rules)
     throughput = np.where(np.isnan(mbps), fallback, steps.weights(mbps))
     share = settings.queue_importance

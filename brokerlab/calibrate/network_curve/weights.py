@@ -22,7 +22,8 @@ from brokerlab.brokerage.network_weight import (
     UNKNOWN_CLOSENESS,
     NetworkSettings,
     ThroughputCurve,
-    queued_line,
+    files_to_one,
+    queued_weights,
 )
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.judge import MIN_UNITS, Question, cap_weights
@@ -270,15 +271,15 @@ def files_per_unit(settings: NetworkSettings, rules: RuleSetName = "document") -
     """Return how many waiting files weigh as much as one unit of throughput weight.
 
     The network weight is ``i q(n) + (1 - i) t``; the queued weight ``q`` falls by 1 over 300 files (``document``) or over
-    NQUEUED_SAT_CAP of them (``production``), see :func:`.network_weight.queued_line`. On that line the order of links depends
+    NQUEUED_SAT_CAP of them (``production``), see :func:`.network_weight.queued_weights`. On that line the order of links depends
     on ``t - n / F`` only, with ``F = 300 (1 - i) / i`` or ``cap (1 - i) / i`` files.
 
     Example:
         >>> files_per_unit(NetworkSettings()), files_per_unit(NetworkSettings(), "production")
         (300.0, 150.0)
     """
-    share, line = settings.queue_importance, queued_line(settings.link_cap, ProductionRules(rules))
-    falls_by_1 = line.fraction[1] * settings.link_cap
+    share, cap = settings.queue_importance, settings.link_cap
+    falls_by_1 = files_to_one(cap, ProductionRules(rules)) * cap
     return float("inf") if share == 0 else falls_by_1 * (1 - share) / share
 
 
@@ -286,11 +287,11 @@ def exchange_weights(
     settings: NetworkSettings, rules: RuleSetName = "document", also: Sequence[float] = ()
 ) -> list[Weight]:
     """Return the network weight with each importance of the queue that is tried, named by it, and its parts alone."""
-    line = queued_line(settings.link_cap, ProductionRules(rules))
+    switches = ProductionRules(rules)
 
     def with_importance(share: float) -> Weigh:
         def weigh(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
-            queued = line.weights(rows["n_queued"].to_numpy(), settings.link_cap)
+            queued = queued_weights(rows["n_queued"].to_numpy(), settings.link_cap, switches)
             return np.asarray(share * queued + (1 - share) * rows["throughput_weight"].to_numpy())
 
         return weigh

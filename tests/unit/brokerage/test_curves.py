@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.network_weight import QueuedCurve, ThroughputCurve, throughput_curve
+from brokerlab.brokerage.network_weight import ThroughputCurve, queued_weights, throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 
@@ -71,8 +71,6 @@ def test_everything_wrong_is_said_at_once():
     frame = pl.DataFrame({"weight": ["a"]})
     with pytest.raises(ConfigError, match=r"mbps_above is missing.*weight is String"):
         ThroughputCurve.from_frame(frame)
-    with pytest.raises(ConfigError, match="at least 2"):
-        QueuedCurve((0.0,), (2.0,))
     with pytest.raises(ConfigError, match="2 edges, 1 weights"):
         ThroughputCurve((1.0, 2.0), (1.0,), 1.0)
 
@@ -81,13 +79,15 @@ def test_everything_wrong_is_said_at_once():
     ("n_queued", "cap", "weight"),
     [(0, 150, 2.0), (75, 150, 1.5), (150, 150, 1.0), (300, 300, 1.0), (600, 150, -2.0)],
 )
-def test_the_queued_weight_is_a_line_that_is_not_clamped(n_queued, cap, weight):
-    assert QueuedCurve().of(n_queued, cap) == weight
+def test_the_queued_weight_of_the_code_is_a_line_that_is_not_clamped(n_queued, cap, weight):
+    files = np.array([n_queued], dtype=np.float64)
+    assert queued_weights(files, cap, ProductionRules("production")).tolist() == [weight]
 
 
-def test_connected_lines():
-    curve = QueuedCurve((0.0, 1.0, 2.0), (2.0, 1.0, 0.5))
-    assert [curve.of(n, 100) for n in (0, 50, 100, 150, 300)] == [2.0, 1.5, 1.0, 0.75, 0.0]
+@pytest.mark.parametrize("cap", [50, 150, 600])
+def test_the_plot_falls_to_1_at_300_files_and_ends_there(cap):
+    files = np.array([0.0, 75.0, 150.0, 300.0, 301.0, 900.0])
+    assert queued_weights(files, cap).tolist() == [2.0, 1.75, 1.5, 1.0, 1.0, 1.0]
 
 
 def test_unknown_throughput_stays_unknown():
