@@ -2,9 +2,9 @@
 
 ``ours``  ``production_jobs.decide``: every check of every (task, queue), weights, ranks; from frames in memory.
 ``loop``  the tests' plain Python loop (``tests/twins``), which decides the same: task by task, check by check, queue by
-          queue, and asks a queue no more once it is skipped (ours answers every check of every queue). It begins with the
-          rows of its instant as dicts, which it indexes once for the 50 tasks there. Measured on a sample of tasks and
-          scaled to all of them (extrapolated). Its decisions must be ours.
+          queue. Once as ours does, which answers every check of every queue, and once with no more questions to a queue
+          that is skipped. It begins with the rows of its instant as dicts, which it indexes once for the 50 tasks there.
+          Measured on a sample of tasks and scaled to all of them (extrapolated). Its decisions must be ours.
 
 The world is synthetic, see :mod:`benchmarks.brokerage_world`. Rates are (task, queue) pairs per second.
 """
@@ -73,14 +73,18 @@ def run_loop(folder: Path) -> Figures:
     from tests.twins import compare, production_jobs
 
     every, rules = read(folder), ProductionRules()
-    loop, seconds = [], 0.0
+    loop, seconds = [], {"cpu_s": 0.0, "every_check_cpu_s": 0.0}
     for number in range(SAMPLE_INSTANTS):
         instant = of_instants(every, range(number, number + 1))
         rows: dict[str, Any] = {name: frame.to_dicts() for name, frame in instant.items()}
-        cpu = time.process_time()
-        world = production_jobs.index_world(rows, rules, number)
-        found = [production_jobs.decide(world, task) for task in rows["tasks"]]
-        seconds += time.process_time() - cpu
+        for name, every_check in (("cpu_s", False), ("every_check_cpu_s", True)):
+            cpu = time.process_time()
+            world = production_jobs.index_world(rows, rules, number)
+            found = [
+                production_jobs.decide(world, task, every_check=every_check)
+                for task in rows["tasks"]
+            ]
+            seconds[name] += time.process_time() - cpu
         keys = instant["tasks"].select("jeditaskid", "snapshot").to_dicts()
         loop += [key | each for key, each in zip(keys, found, strict=True)]
     tables = of_instants(every, range(SAMPLE_INSTANTS))
@@ -88,7 +92,7 @@ def run_loop(folder: Path) -> Figures:
     parents = {row["panda_queue"] for row in every["queues"].to_dicts() if row["is_unified"]}
     differ = compare.differences(loop, ours.queues.to_dicts(), ours.tasks.to_dicts(), parents)
     return {
-        "cpu_s": seconds,
+        **seconds,
         "pairs": ours.queues.height,
         "tasks": len(loop),
         "differ": len(differ),
@@ -123,16 +127,22 @@ def lines(figures: dict[str, Figures], size: int) -> list[Line]:
     """Compare ours with the loop, scaled to all pairs."""
     ours, loop = figures["ours"], figures["loop"]
     pairs, told = ours["pairs"], {"cpu_s": ours["cpu_s"], "peak_gb": ours["peak_gb"]}
-    scaled = loop["cpu_s"] / loop["pairs"] * pairs
+    scaled = pairs / loop["pairs"] / ours["cpu_s"]
     what = f"job brokerage of {size:,} tasks x {QUEUES} queues"
     return [
-        Line(
-            what=what,
-            ours=f"{pairs / ours['wall_s'] / 1e6:.2f} million pairs/s, {pairs / ours['cpu_s'] / 1e6:.2f} a CPU s",
-            against=f"a Python loop / ours (extrapolated from {loop['tasks']:.0f} tasks, {loop['differ']:.0f} differences)",
-            ratio=scaled / ours["cpu_s"],
-            asked="at least 60; 2 million pairs/s",
-            **told,
+        *(
+            Line(
+                what=what,
+                ours=f"{pairs / ours['wall_s'] / 1e6:.2f} million pairs/s, {pairs / ours['cpu_s'] / 1e6:.2f} a CPU s",
+                against=f"a Python loop{how} / ours (extrapolated from {loop['tasks']:.0f} tasks, {loop['differ']:.0f} differences)",
+                ratio=loop[name] * scaled,
+                asked=asked,
+                **told,
+            )
+            for how, name, asked in (
+                (" that answers as much", "every_check_cpu_s", "at least 60; 2 million pairs/s"),
+                (" that asks no more once a queue is skipped", "cpu_s", ""),
+            )
         ),
         *(
             Line(

@@ -53,13 +53,16 @@ def case_task(inputs: dict[str, Any]) -> Row:
     return {**inputs["task"], **chunk, "n_ready_events": inputs.get("n_ready_events")}
 
 
-def decide(world: World, row: Row, hint_queues: list[str] | None = None) -> dict[str, Any]:
+def decide(
+    world: World, row: Row, hint_queues: list[str] | None = None, *, every_check: bool = False
+) -> dict[str, Any]:
     """Decide where one task's jobs may go.
 
     Args:
         world: What :func:`index_world` returned.
         row: Task and chunk (1.1, 1.2).
         hint_queues: Hint mode: the queues handed in.
+        every_check: Ask queues that are skipped the checks that follow, too; the answer is the same.
 
     Returns:
         ``outcome``, ``stage`` (name of the step that left nothing), ``queues``: a row per candidate with
@@ -73,7 +76,7 @@ def decide(world: World, row: Row, hint_queues: list[str] | None = None) -> dict
         return {"outcome": "input_incomplete", "stage": None, "queues": []}
     names = hint_queues if hint_queues is not None else candidates(task)
     task.look_around(state)
-    brokerage = Brokerage(task, names)
+    brokerage = Brokerage(task, names, every_check)
     brokerage.go()
     return brokerage.result()
 
@@ -129,8 +132,8 @@ def _expanded(world: World, listed: list[str]) -> list[str]:
 class Brokerage:
     """The list of candidates of one task, and what became of each."""
 
-    def __init__(self, task: Task, names: list[str]):
-        self.task, self.world = task, task.world
+    def __init__(self, task: Task, names: list[str], every_check: bool = False):
+        self.task, self.world, self.every_check = task, task.world, every_check
         self.left = sorted(names)
         self.marks: dict[str, str] = {}
         self.rows: dict[str, Row] = {
@@ -167,11 +170,13 @@ class Brokerage:
 
     def _step(self, step: Any, once: bool) -> None:
         queues, answers = self.world.queues, {}
-        for name in list(self.left):
+        for name in list(self.rows if self.every_check else self.left):
             of = self.world.parent[name] if once else name
             if of not in answers:
                 answers[of] = step(self.task, queues.get(of, queues[name]))
             check = answers[of]
+            if self.every_check and name not in self.left:
+                continue
             if check in TEMPORARY:
                 self.marks[name] = check
             elif check is not None:
