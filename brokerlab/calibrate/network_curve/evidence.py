@@ -576,8 +576,7 @@ def read_links(
                 except InsufficientDataError as problem:
                     refused[name] = str(problem)
             if opened.has("gdpconfig"):
-                config, at = Config.from_frame(opened.gdpconfig), end or _data_end(opened)
-                config = config.at(at) if at else config
+                config = Config.recorded(opened, end or _data_end(opened))
     if not evidence and not refused:
         raise InsufficientDataError(
             "neither metrics of links nor transfers; one of the tables network_matrix and transfers is needed"

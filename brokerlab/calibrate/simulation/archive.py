@@ -29,7 +29,6 @@ from brokerlab.calibrate.simulation.world import (
     of_tables,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.frames import latest
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
@@ -142,7 +141,7 @@ def of_archive(
     own, read = history.read(
         archive, period, window=constant, quantile=quantile, label=label, attempts=retried.attempts
     )
-    there = _slots(archive, read["capacity"], capacity, capacity_most, stage)
+    there = _slots(read["known"], read["capacity"], capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
@@ -160,7 +159,7 @@ def of_archive(
         }
         if archive.has("gshares"):
             about["shares"] = archive.scan("gshares").collect()
-    queues = _with_idle(archive, read["queues"], there)
+    queues = _with_idle(read["known"], read["queues"], there)
     if replayed:
         queues = queues.join(_slowness(own), on="panda_queue", how="left")
     # others ran nothing and have no slots, read or given: they are left out
@@ -191,12 +190,12 @@ def cycle_seen(archive: Any, stage: str = "jobs") -> str:
     """
     jobs = archive.scan("jobs").filter(pl.col("prodsourcelabel") == LABELS[stage])
     names = jobs.collect_schema().names()
-    if "parentid" in names:
-        jobs = jobs.filter(pl.col("parentid").is_null())
-    if "processingtype" in names:
-        jobs = jobs.filter(~history.MERGES)
-    if "specialhandling" in names:
-        jobs = jobs.filter(~history.SCOUTS)
+    placed = {
+        "parentid": pl.col("parentid").is_null(),
+        "processingtype": ~history.MERGES,
+        "specialhandling": ~history.SCOUTS,
+    }
+    jobs = jobs.filter(*(here for name, here in placed.items() if name in names))
     shown = cycle_of(jobs.select("jeditaskid", "creationtime").collect())
     return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
 
@@ -234,11 +233,10 @@ def _kept(seconds: IntArray, cycle: int) -> float:
 
 
 def _slots(
-    archive: Any, seen: pl.DataFrame, given: pl.DataFrame | None, most: float, stage: str
+    known: pl.DataFrame, seen: pl.DataFrame, given: pl.DataFrame | None, most: float, stage: str
 ) -> pl.DataFrame:
     """Return the slots of all queues with their ``source``: those given, else read from the archive."""
     seen = with_given(seen, given)
-    known = latest(archive.scan("queues").collect())
     parents = pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue")
     types = PRODUCTION_TYPES if stage == "jobs" else TYPES
     asked = known.filter(parents, pl.col("status") == "online", pl.col("type").is_in(types))
@@ -256,9 +254,8 @@ def _sources(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+def _with_idle(known: pl.DataFrame, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Add the queues of the archive that ran nothing, but that have slots; they have no start-up delay."""
-    known = latest(archive.scan("queues").collect())
     idle = capacity.filter(pl.col("slots") > 0).join(known, on="panda_queue", how="semi")
     idle = idle.select("panda_queue").join(queues, on="panda_queue", how="anti")
     return pl.concat([queues, limited(known, idle)]).sort("panda_queue")

@@ -85,16 +85,17 @@ def read(
 
     What jobs need and are comes first, those of the stage that were made from the beginning on marked ``ours``; then ``queues``
     (without slots), ``capacity`` (see :func:`.capacity.with_sources`), ``delays``, ``left_out`` and ``seen`` as a
-    :class:`.world.World` has them.
+    :class:`.world.World` has them, and ``known``: the latest row of every queue of the archive.
     """
-    rows = _rows(archive, period.until)
+    known = latest(archive.scan("queues").collect())
+    rows = _rows(archive, known, period.until)
     ran = rows.filter(pl.col("reason").is_null())
     if ran.filter(pl.col("readytime") >= period.start).is_empty():
         raise InsufficientDataError(
             f"no job of the period has run; none became ready from {period.start} to {period.until}: choose a period of the "
             "archive"
         )
-    queues, capacity, delays = _queues(archive, ran, period, window, quantile)
+    queues, capacity, delays = _queues(archive, known, ran, period, window, quantile)
     names = queues["panda_queue"].implode()
     wait = rows.filter(pl.col("reason") == "waits", pl.col("computingsite").is_in(names))
     live = pl.concat([ran.filter(pl.col("endtime") > period.begin), wait])
@@ -112,6 +113,7 @@ def read(
     absent = absent.join(wait, on="pandaid", how="anti")
     reason = pl.col("reason").replace("waits", "never started")
     return own, {
+        "known": known,
         "queues": queues,
         "capacity": capacity.filter(pl.col("panda_queue").is_in(names)),
         "delays": delays.filter(pl.col("panda_queue").is_in(names)),
@@ -120,7 +122,7 @@ def read(
     }
 
 
-def _rows(archive: Any, until: datetime) -> pl.DataFrame:
+def _rows(archive: Any, known: pl.DataFrame, until: datetime) -> pl.DataFrame:
     """Return the jobs made or ready before the end, with ``readytime``, ``runs`` (at the end) and ``reason``.
 
     ``reason``: null for those that ran, ``waits`` for those that wait at the end, else why the simulation cannot have them.
@@ -128,10 +130,8 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
     jobs = archive.scan("jobs")
     if "computingsite" not in jobs.collect_schema():
         raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
-    parents = latest(archive.scan("queues").collect()).select("panda_queue", "unified_name")
-    rows = by_parent(
-        collect(narrow(jobs, "jobs", _READ, ())), dict(parents.drop_nulls().iter_rows())
-    )
+    parents = dict(known.select("panda_queue", "unified_name").drop_nulls().iter_rows())
+    rows = by_parent(collect(narrow(jobs, "jobs", _READ, ())), parents)
     over = pl.lit(until, pl.Datetime("us"))
     live = ~pl.col("jobstatus").is_in(OVER) & pl.col("computingsite").is_not_null()
     runs = live & (pl.col("starttime") < over) & pl.col("endtime").is_null()
@@ -166,11 +166,15 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
 
 
 def _queues(
-    archive: Any, ran: pl.DataFrame, period: Period, window: timedelta, quantile: float
+    archive: Any,
+    known: pl.DataFrame,
+    ran: pl.DataFrame,
+    period: Period,
+    window: timedelta,
+    quantile: float,
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return the queues where jobs ran or of which slots are stated, slots, and start-up delays."""
-    queues = latest(archive.scan("queues").collect())
-    queues = queues.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
+    queues = known.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
     use, before = in_use(ran), ran.filter(pl.col("readytime") < period.start)
     first = min(period.begin, cast("datetime", ran["starttime"].min()))
     earlier = capacity_of(use, begin=first, end=period.start, window=window, quantile=quantile)
@@ -187,9 +191,9 @@ def _queues(
         capacity, stalls(ran, capacity.join(prompt, on="panda_queue", how="semi"))
     )
     places = ran.filter(pl.col("endtime") > period.begin).select(panda_queue="computingsite")
-    known = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
-    known = known.join(queues, on="panda_queue", how="semi")
-    return limited(queues, pl.concat([places, known])), capacity, delays
+    of_slots = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
+    of_slots = of_slots.join(queues, on="panda_queue", how="semi")
+    return limited(queues, pl.concat([places, of_slots])), capacity, delays
 
 
 def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
