@@ -80,7 +80,7 @@ def _slots(path: Path, _: Path) -> str:
 
 
 def _records(path: Path, _: Path) -> str:
-    from brokerlab.estimators.jobfiles import sift
+    from brokerlab.estimators.predicting import sift
 
     sift(path, "seen")
     return ""

@@ -23,13 +23,12 @@ import numpy as np
 import polars as pl
 
 from benchmarks.real_systems import System, systems
-from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
+from brokerlab.estimators.allocation import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
 from brokerlab.estimators.estimator import GRID, Estimator, Predicted
+from brokerlab.estimators.evaluation import fit_and_calibrate, learners, replay_left_out
 from brokerlab.estimators.held import hold
-from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.leader import BestSoFar
-from brokerlab.estimators.learners import learners
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.offered import (

@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.compiled import compiled_in_place
 from brokerlab.estimators.deployed import PercentileWalltime, Rule, Seen, log_rules
-from brokerlab.estimators.deployed.seen import put_in, take_out
+from brokerlab.estimators.seen import put_in, take_out
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import polars as pl
 
+from brokerlab.estimators.estimator import order
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import order
 
 LEVELS = (0.5, 0.9, 0.95)
 MEMORY_MB, WALL_S = 2000.0, 5000.0

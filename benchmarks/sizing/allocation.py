@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.sizing.policy import Ladder, cheapest_ladder
 from benchmarks.sizing.sizer import History, Run
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.mixture.views import VIEWS, Distribution, Mixture, View
+from brokerlab.estimators.mixture import VIEWS, Distribution, Mixture, View
 
 GBH_B_S = 1e9 * 3600
 PRICE = 1.0

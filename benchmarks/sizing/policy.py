@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.allocation import kernels
-from brokerlab.estimators.mixture.views import Distribution
+from brokerlab.estimators import allocation
+from brokerlab.estimators.mixture import Distribution
 from brokerlab.numerics import FloatArray, IntArray
 
 
@@ -64,5 +64,5 @@ def cheapest_ladder(distribution: Distribution, *, price_b: float) -> Ladder:
     steps = np.empty(distribution.memory_b.size + 1, dtype=np.int64)
     price, beyond = float(price_b), 2 * float(distribution.memory_b[-1]) + float(price_b)
     exceeded = distribution.exceeded()
-    cost = kernels.plan(distribution.memory_b, exceeded, 1.0, 0.0, price, beyond, steps)
+    cost = allocation.plan(distribution.memory_b, exceeded, 1.0, 0.0, price, beyond, steps)
     return Ladder(distribution.memory_b, steps, float(cost))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerlab.estimators.mixture.views import Run
+from brokerlab.estimators.mixture import Run
 from brokerlab.numerics import FloatArray
 
 __all__ = ["History", "Run", "Sizer"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from brokerlab.estimators.estimator import Estimator
     from brokerlab.estimators.hierarchy.estimator import Hierarchy
     from brokerlab.estimators.scoring.comparison import compare
-    from brokerlab.estimators.sources.archived import of_archive
+    from brokerlab.estimators.sources.panda import of_archive
 
 __all__ = ["Estimator", "Hierarchy", "compare", "of_archive"]
 
@@ -24,6 +24,6 @@ __getattr__, __dir__ = lazy(
         "Estimator": "estimator",
         "Hierarchy": "hierarchy.estimator",
         "compare": "scoring.comparison",
-        "of_archive": "sources.archived",
+        "of_archive": "sources.panda",
     },
 )

@@ -30,8 +30,7 @@ def predict(
 
     Refused rows go to a file beside the bounds, OUT-refused.
     """
-    from brokerlab.estimators.jobfiles import check_name, write
-    from brokerlab.estimators.predicting import bound_file
+    from brokerlab.estimators.predicting import bound_file, check_name, write
     from brokerlab.estimators.saving import load
 
     check_name(out)

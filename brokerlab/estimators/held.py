@@ -11,10 +11,9 @@ import polars as pl
 from scipy import stats
 
 from brokerlab.compiled import compiled
-from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels, order
 from brokerlab.estimators.hierarchy.kernels import keep
 from brokerlab.estimators.records import Quantity, checked
-from brokerlab.estimators.replaying import order
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 

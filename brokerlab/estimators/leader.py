@@ -9,15 +9,14 @@ import numpy as np
 import polars as pl
 
 from brokerlab.compiled import compiled
-from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
+from brokerlab.estimators.allocation import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
-from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels, order
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.records import Quantity, checked
-from brokerlab.estimators.replaying import order
 from brokerlab.numerics import FloatArray, IntArray
 
 OTHERS = 20.0  # jobs of the task that the mean cost over the jobs of all tasks counts as

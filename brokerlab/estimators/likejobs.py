@@ -9,9 +9,8 @@ import polars as pl
 
 from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.estimators.estimator import Ordered, Predicted
+from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, known, order
 from brokerlab.estimators.records import UNITS, Quantity, checked
-from brokerlab.estimators.replaying import Past, codes, known, order
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
@@ -135,7 +134,7 @@ class LikeJobs(Ordered):
     nine seconds. So each job of the task counts a little, too, with what it used, like or not; how much is the one of six
     weights under which the medians of the jobs that ended so far were nearest to what they used.
 
-    It tells a distribution and promises nothing; `held.Held` holds its bounds to their levels.
+    It tells a distribution and promises nothing; `held.HeldBounds` holds its bounds to their levels.
 
     Source: own; the choice among weights by predictions made in advance: Dawid, J. R. Stat. Soc. A 147 (1984) 278,
     doi:10.2307/2981683. The widths were chosen on the first half of the KTH log.
@@ -157,7 +156,7 @@ class LikeJobs(Ordered):
         return self.update(records)
 
     def conformalize(self, records: Any) -> Self:
-        """See finished jobs of other tasks; there is nothing to calibrate, see `held.Held`."""
+        """See finished jobs of other tasks; there is nothing to calibrate, see `held.HeldBounds`."""
         return self.update(records)
 
     def update(self, records: Any) -> Self:

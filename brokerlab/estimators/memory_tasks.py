@@ -10,22 +10,21 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators import scoring
-from brokerlab.estimators.allocation.priced import (
+from brokerlab.estimators.allocation import (
     PRICE,
     allocate_at_prices,
     level_of,
     repeat_at_price,
 )
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
+from brokerlab.estimators.evaluation import MODEL, Make, replay_left_out
 from brokerlab.estimators.held import hold
-from brokerlab.estimators.holdout import replay_left_out
-from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.scoring.frontier import Setting, score_settings
+from brokerlab.estimators.scoring.settings import Setting, score_settings
 from brokerlab.estimators.sources import of_invex, real_tasks
-from brokerlab.estimators.sources.invex import TASK_FILES
+from brokerlab.estimators.sources.panda import TASK_FILES
 from brokerlab.estimators.sources.source import At, Source
 from brokerlab.estimators.trial import POLICY, trial_levels
 from brokerlab.numerics import FloatArray
@@ -120,7 +119,7 @@ def judge_speeds(
 ) -> pl.DataFrame:
     """Judge the deployed rule and the hierarchy on whole tasks, each left out, under clocks of other speeds.
 
-    One row per speed and estimator: ``ids_per_s`` and the columns of `frontier.score_settings`; no row without records.
+    One row per speed and estimator: ``ids_per_s`` and the columns of `settings.score_settings`; no row without records.
     """
     frames = []
     levels = trial_levels(level)

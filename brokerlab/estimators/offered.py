@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.scoring.judged import Judged
-from brokerlab.estimators.scoring.measures import exact, rate
+from brokerlab.estimators.scoring.judged import Judged, exact, rate
 from brokerlab.numerics import FloatArray
 from brokerlab.scouts.quantities import floats
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.estimators import scoring
-from brokerlab.estimators.allocation.priced import (
+from brokerlab.estimators.allocation import (
     PRICE,
     PRICES,
     allocate_at_prices,
@@ -21,7 +21,8 @@ from brokerlab.estimators.estimator import GRID, Predicted
 from brokerlab.estimators.held import hold
 from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import Quantity, checked
-from brokerlab.estimators.scoring.frontier import (
+from brokerlab.estimators.scoring.judged import FEW_TASKS
+from brokerlab.estimators.scoring.settings import (
     Setting,
     bounds_by_setting,
     least_within,
@@ -29,7 +30,6 @@ from brokerlab.estimators.scoring.frontier import (
     over_allocation_at,
     score_settings,
 )
-from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.estimators.sources.source import At
 from brokerlab.numerics import FloatArray
 
@@ -59,8 +59,8 @@ class Trial:
     # `offered.offers` of rules and policies; a policy also by its model's bounds
     offers: pl.DataFrame
     at_deployed: pl.DataFrame  # as of the comparison, and of policies: their ``level`` is a price
-    curves: pl.DataFrame  # every setting of every estimator: `frontier.score_settings`
-    limits: pl.DataFrame  # `frontier.limit_curve` per group, means over tasks
+    curves: pl.DataFrame  # every setting of every estimator: `settings.score_settings`
+    limits: pl.DataFrame  # `settings.limit_curve` per group, means over tasks
     limits_pooled: pl.DataFrame  # the same over all jobs
 
     @property

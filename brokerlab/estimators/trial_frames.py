@@ -7,13 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.estimators.allocation.priced import PRICE
+from brokerlab.estimators.allocation import PRICE
 from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.offered import LEVEL, WORST, coverage, defaults
-from brokerlab.estimators.scoring.frontier import ENOUGH
-from brokerlab.estimators.scoring.judged import Judged
-from brokerlab.estimators.scoring.levels import OTHERS
-from brokerlab.estimators.scoring.measures import FEW_TASKS
+from brokerlab.estimators.scoring.judged import FEW_TASKS, Judged
+from brokerlab.estimators.scoring.settings import ENOUGH, OTHERS
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import Trial, with_range
 

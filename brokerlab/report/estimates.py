@@ -20,11 +20,10 @@ from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import UNTRIED
-from brokerlab.estimators.evaluation import Evaluation
-from brokerlab.estimators.learners import MODEL
+from brokerlab.estimators.evaluation import MODEL, Evaluation
 from brokerlab.estimators.offered import LEVEL, WORST
 from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.sources.jobs import reasons
+from brokerlab.estimators.sources.panda import reasons_against
 from brokerlab.estimators.sources.source import KEPT, At, Source
 from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
@@ -68,7 +67,7 @@ class Params(kit.Params):
 def needs_of(quantity: Quantity, *, least: int) -> Needs:
     """Return what is read of an archive to estimate a quantity on at least so many tasks."""
     thing = "memory" if quantity == "memory" else "run time"
-    says_nothing = pl.any_horizontal(reasons(quantity, "submit").values())
+    says_nothing = pl.any_horizontal(reasons_against(quantity, "submit").values())
     again = (pl.col("jobstatus") == "failed") & pl.col("pandaid").is_in(
         pl.col("parentid").implode()
     )

@@ -18,9 +18,14 @@ from brokerlab.calibrate.nearest_setting import Translation, translate_trial
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
-from brokerlab.estimators.evaluation import Evaluation, evaluate_later, evaluate_left_out
-from brokerlab.estimators.holdout import FEWEST_TASKS
-from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.evaluation import (
+    FEWEST_TASKS,
+    MODEL,
+    Evaluation,
+    evaluate_later,
+    evaluate_left_out,
+    learners,
+)
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
     OURS,

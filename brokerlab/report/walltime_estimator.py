@@ -17,22 +17,27 @@ from brokerlab.calibrate.nearest_setting import Translation, translate_bound
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
-from brokerlab.estimators.evaluation import Evaluation, evaluate_later, evaluate_left_out
-from brokerlab.estimators.holdout import FEWEST_TASKS
-from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.evaluation import (
+    FEWEST_TASKS,
+    MODEL,
+    Evaluation,
+    evaluate_later,
+    evaluate_left_out,
+    learners,
+)
 from brokerlab.estimators.offered import WORST
 from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sources import Source, of_archive, real_tasks
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import POLICY, Trial
 from brokerlab.estimators.trial_frames import CLOCKS
-from brokerlab.estimators.walltime.guesses import guesses_by_clock
 from brokerlab.estimators.walltime.logs import (
     BOUND,
     MEDIAN,
     Log,
     LogComparison,
     compare_logs,
+    guesses_by_clock,
     read_logs,
 )
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power

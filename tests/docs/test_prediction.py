@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from brokerlab.cli import app
-from brokerlab.estimators.jobfiles import NEEDED
+from brokerlab.estimators.predicting import NEEDED
 from brokerlab.estimators.records import Records
 from tests.unit.estimators.quantiles.toys import tasks
 

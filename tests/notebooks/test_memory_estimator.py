@@ -10,7 +10,7 @@ import pytest
 from brokerlab.archive.store import open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
-from brokerlab.estimators.learners import learners
+from brokerlab.estimators.evaluation import learners
 from brokerlab.estimators.memory_tasks import OURS_OF_TRACES
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report

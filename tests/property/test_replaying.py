@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.estimator import Predicted, codes, known, order
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import codes, known, order
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring import compare_predictions
-from brokerlab.estimators.scoring.attempts import COUNTED, PLACE
-from brokerlab.estimators.scoring.judged import Judged
+from brokerlab.estimators.scoring.judged import COUNTED, PLACE, Judged
 from tests.estimator_kit import random_records
 
 GB, HOUR_S = 1e9, 3600

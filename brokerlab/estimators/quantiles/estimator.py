@@ -1,25 +1,193 @@
-"""Quantile regression behind the interface of every estimator."""
+"""Quantile regression behind the interface of every estimator, with conformal levels whose units are tasks."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.estimators.estimator import Ordered, Predicted
-from brokerlab.estimators.quantiles import censoring, columns
-from brokerlab.estimators.quantiles.calibration import Calibration
-from brokerlab.estimators.quantiles.curve import score_of, value_at
+from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, order
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
-from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
+from brokerlab.estimators.quantiles.models import (
+    Lines,
+    Model,
+    Sample,
+    Trees,
+    normal_score,
+    reached,
+    score_of,
+    usable,
+    value_at,
+)
 from brokerlab.estimators.records import UNITS, Quantity, Records, checked
-from brokerlab.estimators.replaying import Past, codes, order
 from brokerlab.frames import prepared
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+
+Holds = Literal["a new task", "these tasks", "not calibrated", "no bound"]
+
+LEAST_TASKS = 20  # 19 are the fewest that can hold 95 % on a new one
+OWN_TASKS = 40  # of a group that is calibrated apart: with fewer, one task decides about 95 %
+OWN_JOBS = 100  # likewise where all groups together have too few tasks
+MOST_KEPT = 20_000  # scores of a group; more are thinned, never downwards
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one group."""
+
+    score: FloatArray  # ascending; infinite for killed jobs
+    reached: FloatArray  # share up to each: of the mean task, of fewer than 20 of the worst one
+    tasks: int
+    jobs: int
+
+    @classmethod
+    def of(cls, score: FloatArray, task: IntArray) -> Self:
+        """Sort scores; each job counts 1 / jobs of its task."""
+        _, place, count = np.unique(task, return_inverse=True, return_counts=True)
+        order = np.argsort(score, kind="stable")
+        if count.size < LEAST_TASKS:
+            share = _least_share(score[order], place[order], count)
+        else:
+            share = np.cumsum(1 / (count[place] * count.size)[order])
+        kept = np.arange(score.size)
+        if score.size > MOST_KEPT:
+            grid = np.arange(1, MOST_KEPT + 1) / MOST_KEPT
+            kept = np.unique(np.minimum(np.searchsorted(share, grid - _ROUNDING), score.size - 1))
+        return cls(score[order[kept]], share[kept], count.size, score.size)
+
+    @property
+    def enough(self) -> bool:
+        """Tell whether there are tasks enough for bounds that hold on a new one."""
+        return self.tasks >= LEAST_TASKS
+
+    def at(self, level: float) -> tuple[float, Holds]:
+        """Return the least score that the level is reached with, one unit more being above all others.
+
+        Units are tasks where there are enough of them, else jobs. The largest score stands for levels that
+        so many tasks cannot hold, infinity for those that so many jobs cannot.
+        """
+        jobs_can = level * (self.jobs + 1) / self.jobs <= 1 + _ROUNDING
+        units = self.tasks if self.enough else self.jobs
+        need = level * (units + 1) / units
+        if not jobs_can:
+            return float("inf"), "no bound"
+        place = int(np.searchsorted(self.reached, need - _ROUNDING))
+        holds: Holds = "a new task" if self.enough and need <= 1 + _ROUNDING else "these tasks"
+        return float(self.score[min(place, self.score.size - 1)]), holds
+
+
+def _least_share(score: FloatArray, task: IntArray, count: IntArray) -> FloatArray:
+    """Return the share up to each of the ascending scores in the task where it is least."""
+    least = np.ones(score.size)
+    for each, n in enumerate(count):
+        np.minimum(least, np.cumsum(task == each) / n, out=least)
+    return least
+
+
+class Calibration:
+    r"""Normal scores at which bounds hold their levels, by group.
+
+    With K tasks of :math:`n_k` jobs the score of a level is the least s with
+
+    .. math:: \sum_k \frac{1}{K + 1} \frac{1}{n_k} \#\{i : s_{ki} \le s\} \ge level
+
+    which bounds a job of a new, exchangeable task with at least that probability, however alike the jobs
+    of a task are, up to the level K / (K + 1); above it the largest score is taken. A group with fewer
+    than 40 tasks takes all groups together. Are these fewer than 20, the score is such that the level was
+    held in each of them: that promises nothing for a new task, see :meth:`table`. With every job a
+    task of its own this is split conformal prediction.
+
+    Source: Lee, Barber, Willett, Distribution-free inference with hierarchical data (2023),
+    arXiv:2306.06342; scores by the fitted distribution: Chernozhukov, Wüthrich, Zhu, PNAS 118
+    (2021) e2107794118, doi:10.1073/pnas.2107794118.
+    """
+
+    def __init__(self, groups: Mapping[str, Scores], together: Scores | None) -> None:
+        self.groups = dict(groups)
+        self.together = together
+
+    @classmethod
+    def of(cls, score: FloatArray, task: IntArray, names: Sequence[str], group: IntArray) -> Self:
+        """Keep the scores of calibration jobs."""
+        if not score.size:
+            return cls({}, None)
+        result = {
+            names[each]: Scores.of(score[group == each], task[group == each])
+            for each in np.unique(group).tolist()
+        }
+        return cls(result, Scores.of(score, task))
+
+    @property
+    def enough(self) -> bool:
+        """Tell whether there are tasks enough for bounds that hold on a new one."""
+        return self.together is not None and self.together.enough
+
+    def score(self, group: str, level: float) -> tuple[float, Holds]:
+        """Return the normal score of a level in a group, and for what it holds."""
+        if self.together is None:
+            return normal_score(level), "not calibrated"
+        own, everyone = self.groups.get(group), self.together
+        if own is None or (own.tasks < OWN_TASKS and (everyone.enough or own.jobs < OWN_JOBS)):
+            return everyone.at(level)
+        return own.at(level)
+
+    def scores(self, names: Sequence[str], group: IntArray, level: float) -> FloatArray:
+        """Return the (n,) normal scores of a level for jobs of these groups, by their place in the names."""
+        return np.array([self.score(name, level)[0] for name in names])[group]
+
+    def table(self, levels: Sequence[float]) -> pl.DataFrame:
+        """Say for what the bounds hold.
+
+        One row per group and level: ``group`` (null: all others), ``level, tasks, jobs, score, holds_for``.
+        """
+        everyone = self.together
+        rows = []
+        for name in [*self.groups, None]:
+            of = everyone if name is None else self.groups[name]
+            for level in levels:
+                score, holds = self.score(name or "", level)
+                counts = (of.tasks, of.jobs) if of else (0, 0)
+                rows.append((name, level, *counts, score, holds))
+        columns = ("group", "level", "tasks", "jobs", "score", "holds_for")
+        types = (pl.String, pl.Float64, pl.Int64, pl.Int64, pl.Float64, pl.String)
+        return pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values."""
+        everyone = self.together
+        return {
+            "groups": {name: _state(each) for name, each in self.groups.items()},
+            "together": _state(everyone) if everyone else None,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return what :meth:`state` was made of."""
+        together = state["together"]
+        groups = {name: _scores(each) for name, each in state["groups"].items()}
+        return cls(groups, _scores(together) if together else None)
+
+
+def _state(scores: Scores) -> dict[str, Any]:
+    return {
+        "score": scores.score,
+        "reached": scores.reached,
+        "tasks": scores.tasks,
+        "jobs": scores.jobs,
+    }
+
+
+def _scores(state: Mapping[str, Any]) -> Scores:
+    if not 0 < state["score"].size == state["reached"].size:
+        raise ValueError("scores of a calibration without shares")
+    return Scores(state["score"], state["reached"], int(state["tasks"]), int(state["jobs"]))
+
 
 SEEN_CLASSES = ("none seen", "1 to 9 seen", "10 to 99 seen", "100 or more seen")
 """Groups that are calibrated apart, by the jobs of the task that were seen."""
@@ -59,8 +227,8 @@ class QuantileRegression(Ordered):
         they have; of a task no more are drawn than are needed for the rows that are fitted.
         """
         frame = checked(records)
-        usable = frame["ended_s"].is_not_null()
-        finished = frame.filter(usable)
+        ended = frame["ended_s"].is_not_null()
+        finished = frame.filter(ended)
         if finished.filter(~pl.col("censored")).is_empty():
             raise InsufficientDataError(
                 f"records: no finished job, so {self.name} cannot be fitted"
@@ -69,15 +237,15 @@ class QuantileRegression(Ordered):
         self._past.clear()
         self._reader = Reader.fit(finished, self.quantity)
         known = self._reader.read(frame, order(frame), apart=finished)
-        sample = self._sample(frame, known, usable.to_numpy())
-        self.learnt = bool(columns.usable(sample.x, sample.task).any())
+        sample = self._sample(frame, known, ended.to_numpy())
+        self.learnt = bool(usable(sample.x, sample.task).any())
         self._model = self.MODEL.fit(sample, seed=self.seed)
         return self
 
-    def _sample(self, frame: pl.DataFrame, known: Known, usable: BoolArray) -> Sample:
+    def _sample(self, frame: pl.DataFrame, known: Known, ended: BoolArray) -> Sample:
         """Draw rows task by task, and tell of killed jobs what share uses less."""
         rng = np.random.default_rng(self.seed)
-        rows = np.flatnonzero(usable)
+        rows = np.flatnonzero(ended)
         rows = _spread(rows, frame["jeditaskid"].to_numpy(), self.MOST_ROWS, rng)
         part = frame[rows]
         task, _ = codes(part, "jeditaskid")
@@ -90,7 +258,7 @@ class QuantileRegression(Ordered):
             weight=weight / weight.mean(),
             task=task,
             censored=killed,
-            reached=censoring.reached(y, killed, codes(part, "kind")[0]),
+            reached=reached(y, killed, codes(part, "kind")[0]),
         )
 
     def conformalize(self, records: Any) -> Self:
@@ -177,15 +345,15 @@ class QuantileBoosting(QuantileRegression):
     """Estimate three quantiles of a job's use by boosted trees, and bounds at any level from them.
 
     Trees are fitted to the logarithm of the use against an anchor (what the task's finished jobs used, else
-    what was requested) at the levels 0.5, 0.8 and 0.95; :mod:`curve` makes a distribution of them. The
+    what was requested) at the levels 0.5, 0.8 and 0.95; `models.value_at` makes a distribution of them. The
     normal score of a job's use in its distribution is what ``conformalize`` calibrates, once for all
-    levels, see :class:`calibration.Calibration`; bounds therefore never cross. At most 100,000 rows are
+    levels, see :class:`Calibration`; bounds therefore never cross. At most 100,000 rows are
     fitted. From fewer than ten tasks nothing is learnt of which jobs differ (`learnt`): the median is the anchor's, and
     there is no bound unless 20 tasks or more calibrate it. Not refitted online: ``update`` tells later jobs what has finished.
 
     MAPIE 1.6 gives one-sided bounds by two-sided ones of twice the risk, knows no tasks and no killed
     jobs; where each job is a task of its own our levels are those of its ``SplitConformalRegressor``.
-    Killed jobs are redistributed in the fit, see :mod:`censoring`, and above every bound in the scores.
+    Killed jobs are redistributed in the fit, see `models.redistribute`, and above every bound in the scores.
 
     Example:
         >>> QuantileBoosting("memory").name

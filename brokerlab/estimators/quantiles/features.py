@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.deployed.seen import Seen
+from brokerlab.estimators.estimator import codes, known
 from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.replaying import codes, known
+from brokerlab.estimators.seen import Seen
 from brokerlab.numerics import FloatArray, IntArray
 
 CATEGORIES = ("kind", "queue")

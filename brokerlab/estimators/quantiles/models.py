@@ -1,4 +1,4 @@
-"""Fit three quantiles of a job's use: by boosted trees, or by lines."""
+"""Fit three quantiles of a job's use, by boosted trees or by lines, and make a distribution of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, Self
+from statistics import NormalDist
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from brokerlab.estimators.quantiles.censoring import redistribute
-from brokerlab.estimators.quantiles.columns import INDEPENDENT, usable
-from brokerlab.estimators.quantiles.curve import KNOTS, Apart
 from brokerlab.estimators.quantiles.features import CATEGORIES
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -50,7 +48,7 @@ class Model(Protocol):
     """Three fitted quantiles."""
 
     def quantiles(self, x: FloatArray) -> FloatArray:
-        """Return the (n, 3) quantiles of ln use against the anchor, at :data:`curve.KNOTS`."""
+        """Return the (n, 3) quantiles of ln use against the anchor, at `KNOTS`."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -214,3 +212,178 @@ def _threads() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+KNOTS = (0.5, 0.8, 0.95)  # levels that the models are fitted at
+NARROWEST = 0.01
+"""Least difference of logarithms at neighbouring knots: requests are hardly told apart below a percent."""
+NARROWER = 0.1
+"""Least share of the difference that all jobs together have: models are surer of themselves than they should be."""
+
+_Z = np.array([NormalDist().inv_cdf(level) for level in KNOTS])
+
+
+def normal_score(level: float) -> float:
+    """Return the standard normal quantile of a level."""
+    return NormalDist().inv_cdf(level)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far neighbouring knots may be from each other."""
+
+    least: FloatArray  # (2,) differences of logarithms at least
+    most: FloatArray  # (2,) at most
+
+    @classmethod
+    def of(cls, overall: FloatArray, *, learnt: bool) -> Self:
+        """Return the limits from the quantiles of all jobs."""
+        gaps = np.maximum(NARROWEST, np.diff(overall))
+        if not learnt:
+            return cls(gaps, gaps)
+        return cls(np.maximum(NARROWEST, NARROWER * gaps), np.full(gaps.size, np.inf))
+
+    def rearranged(self, quantiles: FloatArray) -> FloatArray:
+        """Return fitted (n, 3) quantiles in ascending order, neighbours apart as they may be.
+
+        Source: Chernozhukov, Fernández-Val, Galichon, Econometrica 78 (2010) 1093, doi:10.3982/ECTA7880,
+        on sorting quantiles that cross.
+        """
+        ordered = np.sort(quantiles, axis=1)
+        gaps = np.clip(np.diff(ordered, axis=1), self.least, self.most)
+        return np.cumsum(np.column_stack([ordered[:, 0], gaps]), axis=1)
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return the arrays."""
+        return {"least": self.least, "most": self.most}
+
+
+def value_at(quantiles: FloatArray, z: FloatArray) -> FloatArray:
+    """Return the value at a normal score."""
+    low, middle, high = quantiles.T
+    first, last = (middle - low) / (_Z[1] - _Z[0]), (high - middle) / (_Z[2] - _Z[1])
+    result: FloatArray = np.where(
+        z <= _Z[1], low + first * (z - _Z[0]), middle + last * (z - _Z[1])
+    )
+    return result
+
+
+def score_of(quantiles: FloatArray, value: FloatArray) -> FloatArray:
+    """Return the normal score of a value: the inverse of :func:`value_at`."""
+    low, middle, high = quantiles.T
+    first, last = (_Z[1] - _Z[0]) / (middle - low), (_Z[2] - _Z[1]) / (high - middle)
+    result: FloatArray = np.where(
+        value <= middle, _Z[0] + first * (value - low), _Z[1] + last * (value - middle)
+    )
+    return result
+
+
+INDEPENDENT = 30.0
+LEAST_TASKS = 10
+"""How the use hangs on a column may differ from task to task; that is seen once a task."""
+
+
+def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
+    r"""Return how many independent values the rows of a few tasks are worth, column by column.
+
+    .. math:: \frac{K}{\rho + (1 - \rho) K / n}
+
+    with K tasks, n rows and :math:`\rho` the share of a column's variance that lies between tasks: what is the same
+    for all jobs of a task was seen K times, however many jobs there are.
+
+    Source: the design effect of cluster samples, Kish, Survey Sampling (1965),
+    ISBN 0-471-10949-5.
+    """
+    size = np.bincount(task).astype(np.float64)
+    filled = np.where(np.isnan(x), _means(x), x)
+    between, within = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for column in range(x.shape[1]):
+        values = filled[:, column]
+        mean = np.bincount(task, values) / size
+        within[column] = (np.bincount(task, (values - mean[task]) ** 2) / size).mean()
+        between[column] = mean.var()
+    total = between + within
+    rho = np.divide(between, total, out=np.ones_like(total), where=total > 0)
+    worth = size.size / (rho + (1 - rho) * size.size / task.size)
+    return np.where(total > 0, worth, 0.0)
+
+
+def usable(x: FloatArray, task: IntArray) -> BoolArray:
+    """Return the columns worth :data:`INDEPENDENT` values or more; none where there are few tasks.
+
+    Two or three tasks differ in everything, and each hangs on a column in its own way: a model that is told
+    so learns them by heart, and is sure of what it never saw.
+    """
+    result: BoolArray = independent_values(x, task) >= INDEPENDENT
+    return result & (np.unique(task).size >= LEAST_TASKS)
+
+
+def _means(x: FloatArray) -> FloatArray:
+    there = ~np.isnan(x)
+    sums = np.where(there, x, 0.0).sum(axis=0)
+    means: FloatArray = sums / np.maximum(there.sum(axis=0), 1)
+    return means
+
+
+LEAST = 30  # jobs of a group, one of them not killed, for a curve of its own
+BEYOND = (
+    3.0  # how far above all others the part of a killed job is put that lies above the quantile
+)
+
+
+class Weighted(NamedTuple):
+    """Rows of a weighted quantile regression."""
+
+    row: IntArray  # (m,) rows of the input; a killed job may be there twice
+    value: FloatArray  # (m,) what they are counted with
+    weight: FloatArray  # (m,) how much
+
+
+def reached(value: FloatArray, censored: BoolArray, group: IntArray) -> FloatArray:
+    """Return the probability that a job of its group uses at most what a killed one had used."""
+    result = np.full(value.size, np.nan)
+    if not censored.any():
+        return result
+    everyone = _curve(value, censored)
+    size = np.bincount(group)
+    finished = np.bincount(group, ~censored)
+    for each in np.unique(group[censored]):
+        rows = np.flatnonzero(group == each)
+        own = size[each] >= LEAST and finished[each] > 0
+        times, shares = _curve(value[rows], censored[rows]) if own else everyone
+        killed = rows[censored[rows]]
+        place = np.searchsorted(times, value[killed], side="right")
+        result[killed] = np.concatenate(([0.0], shares))[place]
+    return result
+
+
+def redistribute(
+    value: FloatArray, censored: BoolArray, known: FloatArray, weight: FloatArray, level: float
+) -> Weighted:
+    """Move the part of each killed job that lies above a quantile to where it is surely above.
+
+    A job killed at c counts (level - F(c)) / (1 - F(c)) at c and the rest beyond all others, if
+    F(c) is below the level; else it counts at c, being above the quantile there already.
+
+    Source: Wang and Wang, JASA 104 (2009) 1117, doi:10.1198/jasa.2009.tm08230.
+    """
+    rows = np.arange(value.size)
+    split = np.flatnonzero(censored & (known < level))
+    stays = np.ones(value.size)
+    stays[split] = (level - known[split]) / (1 - known[split])
+    beyond = value.max() + BEYOND if value.size else 0.0
+    return Weighted(
+        np.concatenate([rows, split]),
+        np.concatenate([value, np.full(split.size, beyond)]),
+        np.concatenate([weight * stays, weight[split] * (1 - stays[split])]),
+    )
+
+
+def _curve(value: FloatArray, censored: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values at which jobs finished, ascending, and the share that uses at most each."""
+    if censored.all():
+        return np.empty(0), np.empty(0)
+    from statsmodels.duration.survfunc import SurvfuncRight
+
+    curve = SurvfuncRight(value, (~censored).astype(np.int64))
+    return np.asarray(curve.surv_times), 1 - np.asarray(curve.surv_prob)

@@ -6,7 +6,7 @@ from brokerlab.estimators.scoring.comparison import (
     compare,
     compare_predictions,
 )
-from brokerlab.estimators.scoring.levels import GRID
-from brokerlab.estimators.scoring.reachable import Slots
+from brokerlab.estimators.scoring.settings import GRID
+from brokerlab.estimators.scoring.tables import Slots
 
 __all__ = ["GRID", "Comparison", "Slots", "all_levels", "compare", "compare_predictions"]

@@ -13,11 +13,17 @@ from brokerlab.estimators.deployed import DEPLOYED
 from brokerlab.estimators.estimator import Estimator, Predicted, check_levels
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring import tables
-from brokerlab.estimators.scoring.entries import Entry, check_said, said, without_levels
-from brokerlab.estimators.scoring.judged import Judge, Judged
-from brokerlab.estimators.scoring.levels import GRID, Curve, at_deployed
-from brokerlab.estimators.scoring.measures import N_BOOT
-from brokerlab.estimators.scoring.reachable import offers
+from brokerlab.estimators.scoring.judged import (
+    N_BOOT,
+    Entry,
+    Judge,
+    Judged,
+    check_said,
+    said,
+    without_levels,
+)
+from brokerlab.estimators.scoring.settings import GRID, Curve, at_deployed
+from brokerlab.estimators.scoring.tables import offers
 from brokerlab.estimators.trust import coverage_by
 from brokerlab.frames import doubled
 from brokerlab.results import Result, Shows
@@ -41,7 +47,7 @@ class Comparison(Result):
         by_scouts: By finished jobs of the task that were known; see :func:`tables.by_scouts`.
         paired: Each estimator against the reference; see :func:`tables.paired`.
         at_deployed: Each estimator with levels, at one that exceeds no more often than the reference;
-            see :func:`levels.at_deployed`.
+            see `settings.at_deployed`.
         strata: Of estimators with levels: ``estimator, level`` and the columns of
             :func:`trust.coverage_by`, which holds every stratum of enough jobs to the level.
     """
@@ -107,7 +113,7 @@ def compare(
         grid: Levels among which one is sought that exceeds no more often than the reference; may be empty.
         reference: Name of the estimator that others are compared with; by default the deployed rule of
             PanDA, which must be among the estimators.
-        queues: Columns as in :class:`reachable.Slots`; None: the share of slots in reach is not told.
+        queues: Columns as in `tables.Slots`; None: the share of slots in reach is not told.
         judge: ``production``: all jobs but the scouts; ``all``: scouts, too.
         confidence: Of all intervals.
         n_boot: Bootstrap draws over tasks.

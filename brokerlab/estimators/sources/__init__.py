@@ -3,11 +3,9 @@
 Every source says how many of its rows became records, and why each other one did not.
 """
 
-from brokerlab.estimators.sources.archived import of_archive
-from brokerlab.estimators.sources.invex import of_invex, real_tasks
-from brokerlab.estimators.sources.logged import of_log
+from brokerlab.estimators.sources.foreign import of_log, of_trace, read_runs
+from brokerlab.estimators.sources.panda import of_archive, of_invex, real_tasks
 from brokerlab.estimators.sources.source import Source
-from brokerlab.estimators.sources.traced import of_trace, read_runs
 from brokerlab.estimators.sources.truth import true_misses
 
 __all__ = [

@@ -15,8 +15,8 @@ from brokerlab.archive import Archive
 from brokerlab.archive.readers import detect, read
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.estimators import sources
-from brokerlab.estimators.sources.invex import TASK_FILES
-from brokerlab.estimators.walltime import sites, spread
+from brokerlab.estimators.sources.panda import TASK_FILES
+from brokerlab.estimators.walltime import sites
 from brokerlab.frames import prepared
 
 NODE_FILES = "gridka-node-benchmarks-*/*.csv*"
@@ -47,14 +47,14 @@ class PowerStudy:
     queues: pl.DataFrame  # `sites.queue_means`
     inside: Inside | None  # the nodes of one site; null: no data
     drift: Drift | None  # of sites over months; null: no data
-    analysis: dict[str, float] | None  # `spread.between_queues` of analysis jobs; null: no data
+    analysis: dict[str, float] | None  # `sites.between_queues` of analysis jobs; null: no data
     synthetic: bool  # the timed jobs were generated
 
     @property
     def sites(self) -> pl.DataFrame:
         """Return what single numbers say of sites: ``name`` (such as ``drift moved``), ``x, x_lo, x_hi``.
 
-        After ``inside``, ``drift`` and ``analysis`` stand the attributes of :class:`Inside`, keys of :func:`spread.between_queues`, and of the drift
+        After ``inside``, ``drift`` and ``analysis`` stand the attributes of :class:`Inside`, keys of :func:`sites.between_queues`, and of the drift
         ``sites`` (seen in two months or more), ``months, moved, ln_sd, at_default`` (sites that report 12 throughout),
         ``left_out``.
         """
@@ -135,7 +135,7 @@ def study_power(data: PowerData, *, n_boot: int = 1000, seed: int = 0) -> PowerS
         inside=_if_enough(inside, data.nodes),
         drift=_if_enough(drift, data.usage),
         analysis=_if_enough(
-            lambda jobs: spread.between_queues(
+            lambda jobs: sites.between_queues(
                 jobs["queue"], jobs["cpu_s"], n_boot=n_boot, seed=seed
             ),
             data.cpu_times,

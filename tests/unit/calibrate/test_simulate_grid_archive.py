@@ -20,7 +20,7 @@ from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.estimators.sources.archived import of_archive as of_records
+from brokerlab.estimators.sources.panda import of_archive as of_records
 from brokerlab.worlds import synthesise
 from tests.recorded import record
 

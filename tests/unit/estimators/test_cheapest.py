@@ -15,7 +15,7 @@ from benchmarks.sizing.allocation import learnt
 from benchmarks.sizing.peers import peers
 from benchmarks.sizing.policy import cheapest_ladder
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.mixture.views import Distribution
+from brokerlab.estimators.mixture import Distribution
 from tests.unit.estimators.toys import drawn, history, runs
 
 MASSES = st.lists(st.floats(0.01, 1), min_size=1, max_size=6)
@@ -141,7 +141,7 @@ def test_a_price_buys_fewer_failures():
 
 
 def test_long_histories_keep_their_latest_runs(monkeypatch):
-    monkeypatch.setattr("brokerlab.estimators.mixture.views.WINDOW", 50)
+    monkeypatch.setattr("brokerlab.estimators.mixture.WINDOW", 50)
     mixture = learnt(history(np.concatenate([np.full(300, 1e9), np.full(60, 3e9)])))
     assert mixture.predict(Run(1e3, 1e10)).quantile(0.5) == pytest.approx(3e9, rel=0.01)
 

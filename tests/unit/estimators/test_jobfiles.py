@@ -6,7 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from brokerlab.estimators.jobfiles import sift
+from brokerlab.estimators.predicting import sift
 
 
 def test_whole_numbers_are_read_as_pandas_writes_them_beside_nulls(tmp_path):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators import held
+from brokerlab.estimators.estimator import order
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.hierarchy.kernels import keep
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import order
-from brokerlab.estimators.scoring.measures import exact
+from brokerlab.estimators.scoring.judged import exact
 from brokerlab.estimators.sources import of_log
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 

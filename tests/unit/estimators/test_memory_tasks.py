@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.estimators.evaluation import evaluate_later, evaluate_left_out
-from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.evaluation import MODEL, evaluate_later, evaluate_left_out, learners
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
     OURS,

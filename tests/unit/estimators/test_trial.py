@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators import doubts
-from brokerlab.estimators.allocation import priced
+from brokerlab.estimators import allocation, doubts
 from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.evaluation import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
-from brokerlab.estimators.scoring import frontier
+from brokerlab.estimators.scoring import settings
 from brokerlab.estimators.trial import POLICY
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
@@ -63,33 +62,33 @@ def test_the_limit_is_the_best_allocation_of_each_group():
         {"jeditaskid": [1] * 5, "queue": ["A"] * 4 + ["B"], "cores": 1, "used": [1.0, 2.0, 3.0, 4.0, 10.0],
          "censored": False}
     )  # fmt: skip
-    curve = frontier.limit_curve(frame)
+    curve = settings.limit_curve(frame)
     assert curve.row(0) == pytest.approx((0.0, 6 / 20))
     assert curve.row(1) == pytest.approx((0.2, 3 / 20))
-    assert frontier.over_allocation_at(curve, 0.1) == pytest.approx(4.5 / 20)
+    assert settings.over_allocation_at(curve, 0.1) == pytest.approx(4.5 / 20)
     assert curve["over_allocation"].is_sorted(descending=True)
 
 
 def test_the_limit_averages_tasks_or_pools_jobs():
     used = [1.0, 2.0, 100.0, 200.0, 200.0]
     frame = pl.DataFrame({"jeditaskid": [1, 1, 2, 2, 2], "queue": "A", "cores": 1, "used": used, "censored": False})  # fmt: skip
-    assert frontier.limit_curve(frame).row(0)[1] == pytest.approx((1 / 3 + 100 / 500) / 2)
-    assert frontier.limit_curve(frame, pooled=True).row(0)[1] == pytest.approx(101 / 503)
+    assert settings.limit_curve(frame).row(0)[1] == pytest.approx((1 / 3 + 100 / 500) / 2)
+    assert settings.limit_curve(frame, pooled=True).row(0)[1] == pytest.approx(101 / 503)
     with pytest.raises(InsufficientDataError, match="no finished job"):
-        frontier.limit_curve(frame.with_columns(censored=True))
+        settings.limit_curve(frame.with_columns(censored=True))
 
 
 def test_dearer_failures_ask_for_more():
     levels = (0.5, 0.9, 0.999)
     bounds = np.array([[100.0, 200.0, 300.0], [np.inf] * 3])
     told = Predicted(np.array([1, 2]), np.array([5, 0]), levels, bounds, np.array([100.0, np.inf]))
-    found = priced.allocate_at_prices(told, prices=(0.1, 5.0, 500.0))
+    found = allocation.allocate_at_prices(told, prices=(0.1, 5.0, 500.0))
     assert found.bounds[0, 0] == 100.0
     assert found.bounds[0, 1] > 100.0
     assert found.bounds[0, 2] >= 300.0
     assert np.isinf(found.bounds[1]).all()
-    assert priced.level_of(2.0) == pytest.approx(2 / 3)
-    fixed = priced.repeat_at_price(found, 5.0, (0.9, 0.95))
+    assert allocation.level_of(2.0) == pytest.approx(2 / 3)
+    fixed = allocation.repeat_at_price(found, 5.0, (0.9, 0.95))
     assert fixed.at(0.95).tolist() == found.bounds[:, 1].tolist()
 
 
@@ -97,9 +96,9 @@ def test_a_setting_is_matched_by_its_exceed_rate():
     rows = [("m", 0.5, 1.0, 0.3, 0.1), ("m", 0.9, 1.0, 0.1, 0.2), ("m", 0.99, 0.5, 0.0, 0.1)]
     columns = ["estimator", "setting", "answered", "exceed_task_mean", "over_allocation_task_mean"]
     curve = pl.DataFrame(rows, schema=columns, orient="row")
-    assert frontier.least_within(curve, 0.1)["setting"] == 0.9
+    assert settings.least_within(curve, 0.1)["setting"] == 0.9
     assert (
-        frontier.least_within(curve, 0.05) is None
+        settings.least_within(curve, 0.05) is None
     )  # the rarest has no answer for half of the jobs
 
 

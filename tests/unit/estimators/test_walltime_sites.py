@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import InsufficientDataError, SchemaError
-from brokerlab.estimators.walltime import sites, spread
+from brokerlab.estimators.walltime import sites
 from brokerlab.estimators.walltime.power import drift, inside
 
 
@@ -90,7 +90,7 @@ def test_shares_by_hand():
     assert plain["sd"] == pytest.approx(np.std(y, ddof=1))
     assert scaled["share"] == pytest.approx(0.0)
     assert plain["share_lo"] <= plain["share"] <= plain["share_hi"]
-    one = spread.between_queues(jobs["queue"], jobs["cpu_s"], n_boot=50)
+    one = sites.between_queues(jobs["queue"], jobs["cpu_s"], n_boot=50)
     assert one["share"] == pytest.approx(8 / 9)
 
 
@@ -121,7 +121,7 @@ def test_few_queues_are_told_or_left_out():
     assert sites.power_gain(few).is_empty()
     assert sites.queue_shares(few).is_empty()
     with pytest.raises(InsufficientDataError, match="at 2 queues"):
-        spread.between_queues(few["queue"], few["cpu_s"])
+        sites.between_queues(few["queue"], few["cpu_s"])
     with pytest.raises(SchemaError, match="cores"):
         sites.power_slopes(few.drop("cores"))
 

@@ -8,11 +8,10 @@ import pytest
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.deployed import DEPLOYED
-from brokerlab.estimators.evaluation import evaluate_later, evaluate_left_out
-from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.evaluation import MODEL, evaluate_later, evaluate_left_out, learners
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.sources import Source
-from brokerlab.estimators.walltime.guesses import guess_errors, guesses_by_clock
+from brokerlab.estimators.walltime.logs import guess_errors, guesses_by_clock
 from tests.unit.estimators.trial_toys import whole_tasks
 
 RULE = DEPLOYED["walltime"]

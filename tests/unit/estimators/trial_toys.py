@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.estimators.deployed import rules
+from brokerlab.estimators.evaluation import replay_left_out
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import replay_left_out
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.trial import run_trial, trial_levels
 

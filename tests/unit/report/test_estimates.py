@@ -10,9 +10,8 @@ from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import Setting, kills, load
 from brokerlab.errors import DataError
 from brokerlab.estimators.doubts import check_model
-from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.evaluation import Evaluation, fit_and_calibrate
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import fit_and_calibrate
 from brokerlab.estimators.trial import POLICY
 from brokerlab.estimators.trial_frames import frontier_points
 from brokerlab.report import estimates, kit

@@ -11,8 +11,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import translate_bound
 from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators.evaluation import evaluate_later
-from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.evaluation import MODEL, evaluate_later, learners
 from brokerlab.estimators.sources import of_archive
 from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from brokerlab.errors import ConfigError, DataError
-from brokerlab.estimators.allocation import Prices, amount_per_unit, cheapest
-from brokerlab.estimators.allocation.kernels import HALVINGS, MULTIPLE
+from brokerlab.estimators.allocation import HALVINGS, MULTIPLE, Prices, amount_per_unit, cheapest
 
 INF = float("inf")
 PRICES = (

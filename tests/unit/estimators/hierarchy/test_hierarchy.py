@@ -9,9 +9,8 @@ from scipy.stats import multivariate_t
 
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.hierarchy import Hierarchy, kernels
-from brokerlab.estimators.hierarchy.estimator import Levels
+from brokerlab.estimators.hierarchy.estimator import Levels, State
 from brokerlab.estimators.hierarchy.prior import FIRST, log_likelihood, sums_of
-from brokerlab.estimators.hierarchy.state import State
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 
 D = 4

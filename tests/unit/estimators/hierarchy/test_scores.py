@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from brokerlab.estimators.hierarchy import Hierarchy, kernels
-from brokerlab.estimators.hierarchy.prior import FIRST
-from brokerlab.estimators.hierarchy.state import (
+from brokerlab.estimators.hierarchy.estimator import (
     ATOMS,
     JOBS_SEEN,
     OWN_TASKS,
@@ -18,6 +17,7 @@ from brokerlab.estimators.hierarchy.state import (
     mixed_atoms,
     own_atoms,
 )
+from brokerlab.estimators.hierarchy.prior import FIRST
 
 LEVELS = np.array([0.5, 0.01, 0.3, 0.8, 0.95, 0.999])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from brokerlab.estimators.quantiles.calibration import MOST_KEPT, Calibration, Scores
-from brokerlab.estimators.quantiles.curve import Apart, score_of, value_at
+from brokerlab.estimators.quantiles.estimator import MOST_KEPT, Calibration, Scores
+from brokerlab.estimators.quantiles.models import Apart, score_of, value_at
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
-from brokerlab.estimators.quantiles.censoring import reached, redistribute
+from brokerlab.estimators.quantiles.models import reached, redistribute
 from tests.unit.estimators.quantiles.toys import tasks
 
 

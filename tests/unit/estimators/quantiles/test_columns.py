@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from brokerlab.estimators.quantiles.columns import independent_values, usable
+from brokerlab.estimators.quantiles.models import independent_values, usable
 
 
 def test_worth_of_columns():

@@ -10,7 +10,7 @@ from scipy import stats
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators import deployed, scoring
 from brokerlab.estimators.estimator import Predicted
-from brokerlab.estimators.scoring.measures import exact
+from brokerlab.estimators.scoring.judged import exact
 from tests.estimator_kit import random_records
 from tests.unit.estimators.records_toys import records
 

@@ -8,8 +8,13 @@ import pytest
 from scipy import stats
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators.trust import bet_against, largest_deviation, places
-from brokerlab.estimators.trust.drift import _p_of_largest, fortune
+from brokerlab.estimators.trust import (
+    _p_of_largest,
+    bet_against,
+    fortune,
+    largest_deviation,
+    places,
+)
 from tests.unit.estimators.trust.toys import expected, records
 
 N = 2000

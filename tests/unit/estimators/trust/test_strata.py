@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from brokerlab.errors import ConfigError, DataError
-from brokerlab.estimators.trust import coverage_by
-from brokerlab.estimators.trust.judged import judged, places
+from brokerlab.estimators.trust import coverage_by, judged, places
 from tests.unit.estimators.trust.toys import expected, records
 
 

@@ -1,19 +1,101 @@
-"""What deployed systems give a job in memory and in wall time."""
+"""The rules that systems deploy today, as estimators: what everything else is measured against."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import polars as pl
 
 from brokerlab.compiled import compiled_in_place
-from brokerlab.estimators.deployed.seen import Seen
-from brokerlab.estimators.replaying import codes
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, known
+from brokerlab.estimators.records import UNITS, Quantity, checked
+from brokerlab.estimators.seen import Seen
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.parameters import CPUTIME_SAFETY, whole_cputime, whole_ram_mb
 from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S, floats
 from brokerlab.units import KB
+
+
+class Formula(Protocol):
+    """What a rule says of each job from what was seen when it is decided."""
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return (n,) bounds [MB or s]; NaN where too little was seen."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A column as it is recorded: what was asked for, or what the system gave."""
+
+    column: str  # ``requested`` or ``sent``
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:  # noqa: ARG002
+        """Return the column; NaN where it is null."""
+        return floats(records, self.column)
+
+
+@dataclass(frozen=True)
+class Anew:
+    """One formula until another one has seen enough."""
+
+    first: Formula  # says what it says until then
+    later: Formula  # is NaN until then
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return what the later formula says; where it says nothing, what the first does."""
+        later = self.later(records, events)
+        return np.where(np.isnan(later), self.first(records, events), later)
+
+
+class Rule(Ordered):
+    """A deployed rule behind the interface of every estimator.
+
+    A rule knows one number, not a distribution: it is the bound at every level and the point. Where the
+    rule has seen too little it is what was requested, and infinite where nothing was. There is nothing
+    to fit or to calibrate, only finished jobs of the same task to be seen.
+    """
+
+    def __init__(self, name: str, formula: Formula) -> None:
+        self.name = name
+        self.formula = formula
+        self._past = Past()
+
+    def __repr__(self) -> str:
+        return f"Rule({self.name!r})"
+
+    def fit(self, records: Any) -> Self:  # noqa: ARG002 - rules learn nothing from other tasks
+        """Forget what was seen; other tasks say nothing to a rule."""
+        self._past.clear()
+        return self
+
+    def conformalize(self, records: Any) -> Self:  # noqa: ARG002 - see fit
+        """Change nothing: a rule is not calibrated."""
+        return self
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs, in the order of their ends; those that never end are not seen."""
+        self._past.add(checked(records))
+        return self
+
+    def _predicted(
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
+    ) -> Predicted:
+        """Put what was seen of the tasks before the events, and ask the formula."""
+        together, walked, past = self._past.before(frame, events, others=False)
+        values = self.formula(together, walked)[past:]
+        requested = frame["requested"].fill_null(np.inf).to_numpy()
+        bound = np.where(np.isnan(values), requested, values)
+        return Predicted(
+            pandaid=frame["pandaid"].to_numpy(),
+            seen=known(together, walked)[past:],
+            levels=levels,
+            bounds=np.repeat(bound[:, None], len(levels), axis=1),
+            point=bound,
+        )
 
 
 @dataclass(frozen=True)
@@ -180,3 +262,84 @@ def several_cores(
 def _finished(records: pl.DataFrame) -> FloatArray:
     """Return what was used by jobs that were not killed at a limit; NaN for the others."""
     return np.where(records["censored"].to_numpy(), np.nan, floats(records, "used"))
+
+
+SCOUT_JOBS = 10
+SECOND_TRIGGER = 100
+MOST_JOBS = 1000
+SCOUTS_MEMORY = "PanDA scouts p75 x 1.1"
+SCOUTS_WALLTIME = "PanDA scouts p95 x 1.5"
+DEPLOYED: dict[Quantity, str] = {"memory": SCOUTS_MEMORY, "walltime": SCOUTS_WALLTIME}
+"""The rule that PanDA applies to each quantity."""
+_LAST_TWO = PercentileWalltime(Seen(50, least=2, most=2))
+
+
+def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
+    """Return the deployed rules of a quantity, nothing seen yet; the one of PanDA first.
+
+    Source: sizing.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
+    """
+    if quantity not in UNITS:
+        raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+    return _memory(scouts) if quantity == "memory" else _walltime(scouts)
+
+
+def _scouts(rank: float, scouts: int) -> tuple[Seen, Seen, Seen]:
+    """Return what is seen by the first estimate, by the one at the second trigger, and by one made anew each time."""
+    first = Seen(rank, least=(scouts + 1) // 2, most=scouts, latest=False)
+    at_trigger = Seen(rank, least=SECOND_TRIGGER, most=SECOND_TRIGGER, latest=False)
+    return first, at_trigger, replace(first, most=max(MOST_JOBS, scouts))
+
+
+def _memory(scouts: int) -> list[Rule]:
+    first, second, always = (ScoutMemory(seen) for seen in _scouts(75, scouts))
+    return [
+        Rule(SCOUTS_MEMORY, first),
+        Rule("PanDA scouts, again at the 100th job", Anew(first, second)),
+        Rule("PanDA scouts, re-estimated", always),
+        Rule("requested", Recorded("requested")),
+        Rule("as sent", Recorded("sent")),
+        Rule("largest seen", PercentileMemory(Seen(100, most=None))),
+        Rule("p95 seen", PercentileMemory(Seen(95))),
+        Rule("Kubernetes p90 x 1.15", PercentileMemory(Seen(90), factor=1.15, minimum_mb=250.0)),
+    ]
+
+
+def _walltime(scouts: int) -> list[Rule]:
+    first, second, always = (ScoutWalltime(seen) for seen in _scouts(95, scouts))
+    return [
+        Rule(SCOUTS_WALLTIME, first),
+        Rule("PanDA scouts, again at the 100th job", Anew(first, second)),
+        Rule("PanDA scouts, re-estimated", always),
+        Rule("requested", Recorded("requested")),
+        Rule("as sent", Recorded("sent")),
+        Rule("last two", _LAST_TWO),
+        *_of_users(),
+    ]
+
+
+def _of_users() -> list[Rule]:
+    return [
+        Rule("largest of last 10", PercentileWalltime(Seen(100, most=10))),
+        Rule(
+            "request x p95 of last 20",
+            PercentileWalltime(Seen(95, least=5, most=20), of_request=True),
+        ),
+    ]
+
+
+def log_rules() -> list[Rule]:
+    """Return the simple rules of batch systems, that know a user's own finished jobs only, nothing seen yet.
+
+    One that has not seen enough jobs of the user says the request.
+
+    Source: sizing.md, section 8.
+    """
+    return [
+        Rule("requested", Recorded("requested")),
+        Rule("last one", PercentileWalltime(Seen(50, most=1))),
+        Rule("mean of the user", MeanWalltime()),
+        *_of_users(),
+        Rule("p95 of last 200", PercentileWalltime(Seen(95, least=5, most=200))),
+        Rule("last two", _LAST_TWO),
+    ]
