@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from brokerlab.workflows.padding import Wait
+from brokerlab.workflows.decide import Wait
 
 
 def linear(

@@ -21,7 +21,7 @@ from brokerlab.workflows import machines, shapes
 from brokerlab.workflows.batch import POLICIES
 from brokerlab.workflows.compare.summaries import NOTES, ONE_JOB, PAPER, PER_TASK
 from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.readers.collection import USUAL, describe_workflows, read_workflows
+from brokerlab.workflows.readers import USUAL, describe_workflows, read_workflows
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, WORDS
 

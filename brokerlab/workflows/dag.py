@@ -4,18 +4,66 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import dataframely as dy
 import networkx as nx
 import polars as pl
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
-from brokerlab.workflows.checks import check, check_width
-from brokerlab.workflows.contracts import TABLES
+
+
+class WorkflowError(DataError):
+    """Raised when tasks and edges are no workflow; says everything that is wrong with them."""
+
+
+class CycleError(WorkflowError):
+    """Raised when tasks wait for each other in a circle; names one such circle."""
+
+
+class MissingRuntime(WorkflowError):  # noqa: N818 - the chapter's name
+    """Raised when tasks have no run time and no default is given."""
+
+
+class TaskTooWide(WorkflowError):  # noqa: N818 - the chapter's name
+    """Raised when a task needs more hosts than the machine has."""
+
+
+class RunFailed(WorkflowError):  # noqa: N818 - a run that came to no end is no broken workflow
+    """Raised when a task is killed at its walltime again and again."""
+
+
+class Tasks(dy.Schema):
+    """One row per task (workflows.md 1.1)."""
+
+    task_id = dy.String(nullable=False, metadata={"meaning": "unique in the workflow"})
+    runtime = dy.Float64(
+        nullable=True,
+        metadata={"unit": "s", "meaning": "real run time on its hosts; null: not known"},
+    )
+    estimate = dy.Float64(
+        nullable=True,
+        metadata={"unit": "s", "meaning": "run time known to the scheduler; null: as runtime"},
+    )
+    hosts = dy.Int64(
+        nullable=True, metadata={"unit": "hosts", "meaning": "hosts it takes; null: 1"}
+    )
+    name = dy.String(nullable=True, metadata={"meaning": "label"})
+    type = dy.String(nullable=True, metadata={"meaning": "kind of task"})
+
+
+class Edges(dy.Schema):
+    """One row per dependency: the child starts when the parent is done."""
+
+    parent = dy.String(nullable=False, metadata={"meaning": "task_id"})
+    child = dy.String(nullable=False, metadata={"meaning": "task_id"})
+
+
+TABLES: dict[str, type[dy.Schema]] = {"tasks": Tasks, "edges": Edges}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,3 +224,103 @@ def _dag(
         order=tuple(nx.topological_sort(graph)),
         findings=findings,
     )
+
+
+SHOWN = 5
+MISSING_SHOWN = 10  # tasks named that lack a run time (workflows.md 14)
+Problem = tuple[type[WorkflowError], str]
+
+
+def check(name: str, tasks: pl.DataFrame, edges: pl.DataFrame) -> None:
+    """Refuse tasks and edges, defaults filled in, that are no workflow; the error is of the first kind of what is wrong, and tells all of that kind.
+
+    Source: workflows.md 1.1, 14.
+    """
+    problems = [*_ids(tasks, edges), *_numbers(tasks), *_cycle(edges), *_missing(tasks)]
+    if problems:
+        raise problems[0][0](f"workflow {name!r}: " + "; ".join(text for _, text in problems))
+
+
+def check_width(name: str, ids: Sequence[str], hosts: Sequence[int], machine: int) -> None:
+    """Refuse tasks that are wider than the machine."""
+    wide = [f"{task} ({n})" for task, n in zip(ids, hosts, strict=True) if n > machine]
+    if wide:
+        raise TaskTooWide(
+            f"workflow {name!r}: {len(wide)} tasks need more hosts than the machine's {machine}: {named(wide)}; "
+            "run it on a larger machine"
+        )
+
+
+def named(items: Iterable[str], most: int = SHOWN) -> str:
+    """List the first few.
+
+    Example:
+        >>> named("abcdefgh", 3)
+        'a, b, c and 5 more'
+    """
+    every = list(items)
+    rest = len(every) - most
+    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _ids(tasks: pl.DataFrame, edges: pl.DataFrame) -> list[Problem]:
+    ids = tasks["task_id"]
+    result = []
+    twice = ids.filter(ids.is_duplicated()).unique(maintain_order=True)
+    if twice.len():
+        result.append(f"tasks.task_id: {twice.len()} ids stand more than once: {named(twice)}")
+    for column in ("parent", "child"):
+        unknown = edges.filter(~pl.col(column).is_in(ids.implode()))[column].unique(
+            maintain_order=True
+        )
+        if unknown.len():
+            result.append(f"edges.{column}: {unknown.len()} unknown task ids: {named(unknown)}")
+    selves = edges.filter(pl.col("parent") == pl.col("child"))["parent"]
+    if selves.len():
+        result.append(f"edges: {selves.len()} tasks wait for themselves: {named(selves)}")
+    return [(WorkflowError, text) for text in result]
+
+
+def _numbers(tasks: pl.DataFrame) -> list[Problem]:
+    result = []
+    for column in ("runtime", "estimate"):
+        value = pl.col(column)
+        wrong = tasks.filter(value.is_not_null() & ~(value.is_finite() & (value >= 0)))
+        if wrong.height:
+            words = [f"{row['task_id']} ({row[column]})" for row in wrong.to_dicts()]
+            result.append(
+                f"tasks.{column}: {wrong.height} values, a number of at least 0 [s] is allowed: {named(words)}"
+            )
+    narrow = tasks.filter(pl.col("hosts") < 1)
+    if narrow.height:
+        words = [f"{row['task_id']} ({row['hosts']})" for row in narrow.to_dicts()]
+        result.append(f"tasks.hosts: {narrow.height} values below 1: {named(words)}")
+    return [(WorkflowError, text) for text in result]
+
+
+def _missing(tasks: pl.DataFrame) -> list[Problem]:
+    missing = tasks.filter(pl.col("runtime").is_null())["task_id"]
+    if missing.is_empty():
+        return []
+    message = f"{missing.len()} of {tasks.height} tasks have none: {named(missing, MISSING_SHOWN)}"
+    return [(MissingRuntime, f"tasks.runtime: {message}; give default_runtime")]
+
+
+def _cycle(edges: pl.DataFrame) -> list[Problem]:
+    graph = nx.DiGraph(edges.filter(pl.col("parent") != pl.col("child")).rows())
+    if nx.is_directed_acyclic_graph(graph):
+        return []
+    circle = [parent for parent, _ in nx.find_cycle(graph)]
+    path = " -> ".join(named_path([*circle, circle[0]]))
+    return [(CycleError, f"edges: {len(circle)} tasks wait for each other in a circle: {path}")]
+
+
+def named_path(path: list[str], most: int = 20) -> list[str]:
+    """Leave out the middle of a long path.
+
+    Example:
+        >>> named_path(list("abcdef"), 4)
+        ['a', 'b', '...', 'e', 'f']
+    """
+    half = most // 2
+    return path if len(path) <= most else [*path[:half], "...", *path[-half:]]

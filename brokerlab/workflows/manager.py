@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from brokerlab.errors import ConfigError
-from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.decide import Decision
-from brokerlab.workflows.errors import RunFailed
-from brokerlab.workflows.padding import whole
-from brokerlab.workflows.pilots import Job
+from brokerlab.workflows.dag import Dag, RunFailed
+from brokerlab.workflows.decide import Decision, whole
 from brokerlab.workflows.queues import Queue
 from brokerlab.workflows.rules import PilotRules
-from brokerlab.workflows.runs import Run, TaskRun
+from brokerlab.workflows.runs import Job, Run, TaskRun
 from brokerlab.workflows.schedule import Key, instant, keys
-from brokerlab.workflows.strategies import Strategy, View
+from brokerlab.workflows.strategies import Strategy, View, partition
 
 MOST_JOBS, MOST_PER_TASK = 2000, 20
 """Jobs, and more per task, after which a run is given up: without padding a short pilot may expire again and again while a
@@ -378,3 +375,43 @@ class _Manager:
                 heapq.heappush(self.ends, (job.running[task], task, job.place, job))
             for task in [task for task in begun if job.running[task] <= self.now]:
                 self.end_task(task, job)
+
+
+MOST_LEVELS = 12  # there are 2 to the power of (levels - 1) partitions
+
+
+def best_partition(
+    dag: Dag,
+    queue: Callable[[], Queue],
+    *,
+    submit_time: float = 0.0,
+    most_levels: int = MOST_LEVELS,
+) -> Run:
+    """Run every partition of the levels into consecutive pilots, and return the run that ended first.
+
+    Source: workflows.md 10.
+    """
+    if len(dag.levels) > min(most_levels, MOST_LEVELS):
+        raise ConfigError(
+            f"workflow {dag.name!r}: best_partition tries at most {min(most_levels, MOST_LEVELS)} levels, "
+            f"this one has {len(dag.levels)}"
+        )
+    runs = (
+        run(dag, queue(), partition(groups), submit_time=submit_time)
+        for groups in sorted(partitions(len(dag.levels)), key=len)
+    )
+    return min(runs, key=lambda done: done.metrics["turnaround"])
+
+
+def partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """Return the ways to cut n levels into consecutive groups.
+
+    Example:
+        >>> sorted(partitions(3))
+        [(1, 1, 1), (1, 2), (2, 1), (3,)]
+    """
+    if n <= 0:
+        yield ()
+    for size in range(1, n + 1):
+        for rest in partitions(n - size):
+            yield (size, *rest)

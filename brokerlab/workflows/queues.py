@@ -9,7 +9,7 @@ from typing import Protocol
 from brokerlab.workflows import batch
 from brokerlab.workflows.batch import Simulation
 from brokerlab.workflows.batch.state import HOSTS
-from brokerlab.workflows.padding import Wait
+from brokerlab.workflows.decide import Wait
 from brokerlab.workflows.schedule import instant
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,8 +13,7 @@ import polars as pl
 
 from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.decide import Decision
-from brokerlab.workflows.pilots import Job
-from brokerlab.workflows.schedule import makespan
+from brokerlab.workflows.schedule import Key, instant, makespan
 
 
 class TaskRun(NamedTuple):
@@ -139,3 +139,62 @@ _DECISIONS = {
     "n_tasks": pl.Int64, "hosts": pl.Int64, "exec": pl.Float64, "request": pl.Float64, "wait": pl.Float64,
     "looked_at": pl.Int64,
 }  # fmt: skip
+
+
+@dataclass(eq=False)
+class Job:
+    """A job that was submitted for tasks of a workflow."""
+
+    number: int  # of the batch queue
+    place: int  # among the jobs of the workflow, from 0
+    tasks: dict[int, Key]  # what it is to do; key of each: ready ones start in this order
+    hosts: int  # that it asks for
+    request: float  # its walltime [s]
+    submit: float  # when it was submitted [s]
+    exec: float  # estimated run time of its tasks [s]
+    individual: bool = False  # A single task of its own
+    start: float = math.nan  # when it started [s]
+    end: float = math.nan  # when it ended [s]
+    # ``waiting``, ``running``, ``completed``, ``expired`` or ``cancelled``
+    outcome: str = "waiting"
+    free: int = 0
+    left: set[int] = field(default_factory=set)
+    ready: list[tuple[Key, int]] = field(default_factory=list)
+    running: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def limit(self) -> float:
+        """When its walltime is over [s]."""
+        return instant(self.start + self.request)
+
+    def begin(self, now: float, ready: Collection[int]) -> None:
+        """Take over the hosts."""
+        self.start, self.outcome, self.free = now, "running", self.hosts
+        self.left = set(self.tasks)
+        for task in ready:
+            self.put(task)
+
+    def put(self, task: int) -> None:
+        """Let a task wait for hosts: its parents are all done."""
+        heapq.heappush(self.ready, (self.tasks[task], task))
+
+    def start_ready(self, dag: Dag, now: float) -> list[int]:
+        """Start the ready tasks that fit, in their order, up to the first that does not."""
+        begun = []
+        while self.ready and dag.hosts[self.ready[0][1]] <= self.free:
+            _, task = heapq.heappop(self.ready)
+            self.free -= dag.hosts[task]
+            self.running[task] = instant(now + dag.runtime[task])
+            begun.append(task)
+        return begun
+
+    def finish(self, dag: Dag, task: int) -> None:
+        """Take note that a task is done."""
+        del self.running[task]
+        self.left.discard(task)
+        self.free += dag.hosts[task]
+
+    def stop(self, now: float, outcome: str) -> None:
+        """End the job."""
+        self.end, self.outcome = now, outcome
+        self.ready, self.running = [], {}

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.decide import Decision, Scene, best_hosts, decide
-from brokerlab.workflows.padding import padded, walltime
+from brokerlab.workflows.decide import Decision, Scene, best_hosts, decide, padded, walltime
 from brokerlab.workflows.queues import Queue
 from brokerlab.workflows.rules import PilotRules
 
@@ -173,4 +172,4 @@ WORDS = {
 }
 """What each is called on a page."""
 NAMES = tuple(WORDS)
-"""What can be compared; ``best_partition`` is a search, see `brokerlab.workflows.partitions`."""
+"""What can be compared; ``best_partition`` is a search, see `brokerlab.workflows.manager`."""

@@ -1,13 +1,13 @@
 """A batch queue: FCFS, EASY and conservative backfilling under background load.
 
-* ``simulation``: the queue in steps or in one go, and when a job would start; ``held``: the queue between two steps, and what
-  became of its jobs; ``priority``: another order of the line;
-* inside: ``state`` (the arrays), ``kernel`` (the event loop), ``lists`` (its two
-  orders), ``profile`` (reservations), ``outlook`` (the queue carried forward).
+* ``simulation``: the queue in steps or in one go, and when a job would start; ``held``: the queue between two steps, what became
+  of its jobs, another order of the line;
+* inside: ``state`` (the arrays, orders and reservations), ``kernel`` (the event loop).
 """
 
 from brokerlab.workflows.batch.held import (
     STATUS,
+    Priority,
     Simulation,
     changes,
     ended,
@@ -15,7 +15,6 @@ from brokerlab.workflows.batch.held import (
     started,
     status,
 )
-from brokerlab.workflows.batch.priority import Priority
 from brokerlab.workflows.batch.simulation import (
     POLICIES,
     advance,

@@ -9,8 +9,6 @@ Source: workflows.md section 5.
 from __future__ import annotations
 
 from brokerlab.compiled import compiled_in_place
-from brokerlab.workflows.batch.lists import enter, join_line, leave, leave_line
-from brokerlab.workflows.batch.profile import compress, forget_past, reserve, take
 from brokerlab.workflows.batch.state import (
     CANCELLED,
     CONSERVATIVE,
@@ -47,6 +45,14 @@ from brokerlab.workflows.batch.state import (
     VACATED,
     WAITING,
     State,
+    compress,
+    enter,
+    forget_past,
+    join_line,
+    leave,
+    leave_line,
+    reserve,
+    take,
 )
 
 

@@ -21,6 +21,7 @@ from brokerlab.workflows.batch import kernel
 from brokerlab.workflows.batch.held import (
     STATUS,
     US,
+    Priority,
     Simulation,
     check_ask,
     micros,
@@ -29,9 +30,6 @@ from brokerlab.workflows.batch.held import (
     status,
 )
 from brokerlab.workflows.batch.kernel import begin, complete, line_up, start_jobs
-from brokerlab.workflows.batch.lists import join_line
-from brokerlab.workflows.batch.priority import Priority
-from brokerlab.workflows.batch.profile import earliest
 from brokerlab.workflows.batch.state import (
     CONSERVATIVE,
     DUE,
@@ -58,6 +56,8 @@ from brokerlab.workflows.batch.state import (
     WAITING,
     State,
     blank,
+    earliest,
+    join_line,
 )
 from brokerlab.workflows.load import LONGEST_S, BatchJobs, check_jobs
 

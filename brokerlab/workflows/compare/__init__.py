@@ -1,15 +1,13 @@
 """Strategies compared: the same workflows on the same queues at the same instants.
 
-* ``plan``: what is compared, cut into cells; ``cells``: the runs of one cell, and cells in processes;
-* ``comparison``: the whole; ``paired``: differences and ratios with intervals; ``summaries``: grouping against the simple
-  ways, costs, how runs went; ``waits``: estimated waits, and how well they are predicted; ``examples``: one instant closely;
-  ``published``: the shapes of the published results.
+* ``cells``: what is compared, cut into cells, and their runs; ``comparison``: the whole, and one instant closely;
+* ``paired``: differences and ratios with intervals; ``summaries``: grouping against the simple ways, costs, how runs went,
+  estimated waits and how well they are predicted; ``published``: the shapes of the published results.
 """
 
-from brokerlab.workflows.compare.comparison import Comparison, compare
-from brokerlab.workflows.compare.examples import Example, example
+from brokerlab.workflows.compare.cells import BatchSystem, instants
+from brokerlab.workflows.compare.comparison import Comparison, Example, compare, example
 from brokerlab.workflows.compare.paired import differences, means, ratios
-from brokerlab.workflows.compare.plan import BatchSystem, instants
 from brokerlab.workflows.compare.published import shape_checks
 from brokerlab.workflows.compare.summaries import (
     against_better,
@@ -17,11 +15,13 @@ from brokerlab.workflows.compare.summaries import (
     costs,
     costs_by_queue,
     decisive,
+    estimated_waits,
+    hour_waits,
     longer_and_shorter,
+    score_predictions,
     shapes_by_place,
     shapes_by_rules,
 )
-from brokerlab.workflows.compare.waits import estimated_waits, hour_waits, score_predictions
 
 __all__ = [
     "BatchSystem",

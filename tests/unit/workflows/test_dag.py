@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError, SchemaError
-from brokerlab.workflows.dag import workflow
-from brokerlab.workflows.errors import CycleError, MissingRuntime, TaskTooWide, WorkflowError
+from brokerlab.workflows.dag import CycleError, MissingRuntime, TaskTooWide, WorkflowError, workflow
 from brokerlab.workflows.manager import run
 from brokerlab.workflows.strategies import strategy
 from tests.unit.workflows.wf_toys import chain, dag, waits

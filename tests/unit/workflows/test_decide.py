@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from brokerlab.errors import ConfigError, DataError
-from brokerlab.workflows.decide import Scene, decide, group_levels, ratio
-from brokerlab.workflows.padding import padded, walltime
+from brokerlab.workflows.decide import Scene, decide, group_levels, padded, ratio, walltime
 from brokerlab.workflows.queues import constant
 from brokerlab.workflows.rules import PilotRules
 from tests.unit.workflows.wf_toys import chain, dag

@@ -6,9 +6,8 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.workflows import batch
-from brokerlab.workflows.errors import RunFailed
-from brokerlab.workflows.manager import run
-from brokerlab.workflows.partitions import best_partition
+from brokerlab.workflows.dag import RunFailed
+from brokerlab.workflows.manager import best_partition, run
 from brokerlab.workflows.queues import BatchQueue, WaitQueue, constant
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, strategy

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from brokerlab.errors import DataError
-from brokerlab.workflows.dag import workflow
-from brokerlab.workflows.errors import MissingRuntime, WorkflowError
+from brokerlab.workflows.dag import MissingRuntime, WorkflowError, workflow
 from brokerlab.workflows.readers import describe_workflows, read_workflow
 
 ROOT = Path(__file__).parents[3]
