@@ -81,7 +81,7 @@ class Rule(Ordered):
         self._past.add(checked(records))
         return self
 
-    def _predicted(
+    def bound_events(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""

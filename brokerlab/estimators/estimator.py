@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self
@@ -128,28 +129,29 @@ class Estimator(Protocol):
 class Ordered:
     """What an estimator has that says of jobs what follows from the order in which they are decided and end."""
 
-    def _predicted(
+    def bound_events(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
+        """Go through decisions (~row) and ends (row) of checked records, and bound the jobs that are decided."""
         raise NotImplementedError
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs that have not run; see :meth:`Estimator.predict`.
+        """Bound jobs that have not run, from everything learnt and seen up to now.
+
+        ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (best single guess) and one ``bound_<level>`` per level
+        [MB or s], sorted by ``decided_s, pandaid``.
 
         Raises:
             SchemaError, DataError: See :func:`records.checked`.
             ConfigError: Impossible levels, or the estimator is not fitted.
         """
         asked, frame = check_levels(levels), checked(records)
-        return self._predicted(frame, ~np.arange(frame.height, dtype=np.int64), asked).frame()
+        return self.bound_events(frame, ~np.arange(frame.height, dtype=np.int64), asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`, and :meth:`predict` for errors."""
         asked, frame = check_levels(levels), checked(records)
-        return self._predicted(frame, order(frame), asked)
-
-
-_MANY_PIECES = 64
+        return deepcopy(self).bound_events(frame, order(frame), asked)
 
 
 def order(records: pl.DataFrame) -> IntArray:
@@ -173,6 +175,9 @@ def order(records: pl.DataFrame) -> IntArray:
     events = np.concatenate([~rows, seen])
     ordered: IntArray = events[np.lexsort((is_end, tie, phase, time))]
     return ordered
+
+
+_MANY_PIECES = 64
 
 
 class Past:

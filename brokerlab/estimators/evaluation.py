@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.estimators.card import Card, Measured
 from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
 from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Estimator, Predicted, check_levels, known, order
-from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.hierarchy.estimator import FEATURES, Hierarchy
 from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.saving import About, Trained, save, versions
 from brokerlab.estimators.scoring.settings import Setting
 from brokerlab.estimators.sources.source import At, Source
-from brokerlab.estimators.trial import Trial, run_trial, trial_levels, without_silent
+from brokerlab.estimators.trial import LEVELS, Trial, run_trial, trial_levels, without_silent
 from brokerlab.words import plural
 
 
@@ -64,54 +67,107 @@ class Evaluation:
         counts = self.main.comparison.counts
         return {**counts, "division": self.division.to_dicts(), "limits": limits}
 
+    def card(self, source: str) -> Card:
+        """Return the card of the model as it was tested by the first clock; ``source`` says whose jobs it has learnt from."""
+        trial, learnt = self.main, self.learnt
+        rows = trial.comparison.table.filter(
+            pl.col("estimator") == MODEL, pl.col("level").is_not_null()
+        )
+        return Card(
+            name=MODEL,
+            quantity=trial.quantity,
+            intended_use=(
+                f"Upper bounds of the {trial.quantity} of single jobs at a stated level, updated as the jobs of their tasks finish.",
+                "`brokerlab predict` holds them to their level by what they missed, and refuses one where too few jobs of the task are known or too many promises are open; so it was measured.",
+                "To be held beside the rule that is deployed before anything is changed; not to judge users, sites or people.",
+            ),
+            trained_on=(
+                f"{learnt.height} finished jobs of {learnt['jeditaskid'].n_unique()} tasks: {source}.",
+            ),
+            features=("jeditaskid", "kind", "queue", *FEATURES[trial.quantity], "requested"),
+            measured=tuple(
+                Measured(
+                    level=row["level"],
+                    jobs=round(row["jobs"] * (1 - row["share_without"])),
+                    coverage=row["coverage"],
+                    over_allocation=row["over_allocation"],
+                )
+                for row in rows.iter_rows(named=True)
+                if row["coverage"] is not None
+            ),
+            do_not_trust=tuple(self.doubts.sentences),
+            versions=versions(),
+        )
 
-Replay = Callable[..., Predicted]
-"""Called with what makes an estimator, and ``levels``: how it predicts jobs without having learnt from them."""
+    def save(self, folder: Path, source: str) -> Path:
+        """Save the model with its manifest and card into a new folder; see :meth:`card`."""
+        card = self.card(source)
+        measured = {each.level: each.coverage for each in card.measured}
+        about = About(
+            levels=tuple(sorted({self.main.comparison.level, *measured})),
+            features=card.features,
+            trained=Trained.of(self.learnt),
+            coverage={f"{level:g}": coverage for level, coverage in measured.items()},
+            card=card,
+        )
+        return save(self.model, folder, about=about)
 
 
 def evaluate_left_out(
-    sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
+    sources: Mapping[At, Source], makes: Mapping[str, Make], *, level: float = 0.95, **asked: Any
 ) -> Evaluation:
     """Test every estimator on each task, fitted on the other tasks; the saved model learns from all of them."""
-    tested: dict[At, tuple[pl.DataFrame, Replay]] = {}
+    trials, levels = {}, trial_levels(level)
     for at, source in sources.items():
         records = checked(source.records)
-        tested[at] = records, partial(replay_left_out, records)
-    trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
+        predicted = _replay_rules(records, source.quantity, levels)
+        for name, make in makes.items():
+            predicted[name] = replay_left_out(records, make, levels=levels)
+        trials[at], unlearnt = _trial(
+            records, predicted, list(makes), at=at, quantity=source.quantity, level=level, **asked
+        )
     main = next(iter(trials.values()))
-
-    def others(task: int | None) -> pl.DataFrame:
-        return main.records.filter(pl.col("jeditaskid") != task)
-
     return Evaluation(
         trials=trials,
         unlearnt=unlearnt,
-        doubts=check_model(main, MODEL, others, by_task=True),
+        doubts=check_model(
+            main,
+            MODEL,
+            lambda task: main.records.filter(pl.col("jeditaskid") != task),
+            by_task=True,
+        ),
         learnt=main.records,
         model=fit_and_calibrate(Hierarchy(main.quantity), main.records),
     )
 
 
 def evaluate_later(
-    sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
+    sources: Mapping[At, Source], makes: Mapping[str, Make], *, level: float = 0.95, **asked: Any
 ) -> Evaluation:
     """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest; the tested model is saved."""
+    trials, levels = {}, trial_levels(level)
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
-    fitted: dict[At, dict[str, Estimator]] = {at: {} for at in parts}
-    tested = {
-        at: (part[2], partial(_replay_later, fitted[at], *part)) for at, part in parts.items()
-    }
-    trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
+    models = {}
+    for at, (fitting, calibrating, testing) in parts.items():
+        quantity = sources[at].quantity
+        predicted = _replay_rules(testing, quantity, levels)
+        for name, make in makes.items():
+            estimator = make().fit(fitting).conformalize(calibrating)
+            predicted[name] = estimator.replay(testing, levels=levels)
+            if name == MODEL:
+                models[at] = cast("Hierarchy", estimator)
+        trials[at], unlearnt = _trial(
+            testing, predicted, list(makes), at=at, quantity=quantity, level=level, **asked
+        )
     main = next(iter(trials.values()))
-    fitting, calibrating, _ = parts[main.at]
-    learnt = pl.concat([fitting, calibrating])
+    learnt = pl.concat(parts[main.at][:2])
     division = zip(("fitted", "calibrated", "tested"), parts[main.at], strict=True)
     return Evaluation(
         trials=trials,
         unlearnt=unlearnt,
         doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
-        model=cast("Hierarchy", fitted[main.at][MODEL]),
+        model=models[main.at],
         division=pl.DataFrame(
             {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
             for name, part in division
@@ -119,58 +175,23 @@ def evaluate_later(
     )
 
 
-def _replay_later(
-    fitted: dict[str, Estimator],
-    fitting: pl.DataFrame,
-    calibrating: pl.DataFrame,
-    testing: pl.DataFrame,
-    make: Make,
-    *,
-    levels: tuple[float, ...],
-) -> Predicted:
-    estimator = make().fit(fitting).conformalize(calibrating)
-    fitted[estimator.name] = estimator
-    return estimator.replay(testing, levels=levels)
-
-
-def _quantity(sources: Mapping[At, Source]) -> Quantity:
-    return next(iter(sources.values())).quantity
-
-
-def _trials(
-    tested: Mapping[At, tuple[pl.DataFrame, Replay]],
-    makes: Mapping[str, Make],
-    quantity: Quantity,
+def _trial(
+    records: pl.DataFrame,
+    predicted: Mapping[str, Predicted],
+    models: Sequence[str],
     *,
     variants: Mapping[Setting, Rule] | None = None,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    seed: int = 0,
-) -> tuple[dict[At, Trial], tuple[str, ...]]:
-    """Judge the deployed rules and all that learn, clock by clock; name those that refuse every bound and are left out."""
-    trials: dict[At, Trial] = {}
-    unlearnt: tuple[str, ...] = ()
-    levels = trial_levels(level)
-    for at, (records, replay) in tested.items():
-        predicted = _replay_rules(records, quantity, levels)
-        predicted |= {name: replay(make, levels=levels) for name, make in makes.items()}
-        predicted, unlearnt = without_silent(predicted, list(makes))
-        trials[at] = run_trial(
-            records,
-            predicted,
-            at=at,
-            quantity=quantity,
-            level=level,
-            models=[name for name in makes if name in predicted],
-            policies=[MODEL],
-            more={
-                setting: rule.replay(records, levels=levels[:1]).point
-                for setting, rule in (variants or {}).items()
-            },
-            n_boot=n_boot,
-            seed=seed,
-        )
-    return trials, unlearnt
+    **asked: Any,
+) -> tuple[Trial, tuple[str, ...]]:
+    """Judge the deployed rules and all that learn; name those that refuse every bound and are left out."""
+    predicted, unlearnt = without_silent(predicted, models)
+    more = {
+        setting: rule.replay(records, levels=LEVELS[:1]).point
+        for setting, rule in (variants or {}).items()
+    }
+    learnt = [name for name in models if name in predicted]
+    trial = run_trial(records, predicted, models=learnt, policies=[MODEL], more=more, **asked)
+    return trial, unlearnt
 
 
 def _replay_rules(

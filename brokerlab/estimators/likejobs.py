@@ -166,9 +166,10 @@ class LikeJobs(Ordered):
         self._past.add(frame)
         return self
 
-    def _predicted(
+    def bound_events(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
+        """Bound jobs; see :meth:`Ordered.bound_events`."""
         result, _ = self._walk(frame, events, (MEDIAN, *levels))
         together, walked, past = self._past.before(frame, events)
         seen = known(together, walked)[past:]

@@ -83,7 +83,7 @@ def evaluate_traces(
         ours = {OURS_OF_TRACES: (predicted[OURS_OF_TRACES].point, bounds)}
         judged.append(judge_allocations(records, "memory", rules_said, ours, system=trace))
         drawn: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-        compared = scoring.compare_predictions(records, predicted, quantity="memory", **drawn)
+        compared = scoring.compare(records, predicted, quantity="memory", **drawn)
         ratios = compared.paired.filter(measure="waste_per_usage").select(
             "estimator", "ratio", "ratio_lo", "ratio_hi"
         )

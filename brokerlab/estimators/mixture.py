@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +12,7 @@ import polars as pl
 
 from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.estimator import Predicted, check_levels, order
+from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.likejobs import MEDIAN, LikeJobs
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.numerics import FloatArray, IntArray
@@ -31,7 +29,7 @@ LOST = 0.02  # of a run that no view foresaw
 FEWEST = 3  # finished jobs of a task below which like jobs of all tasks are asked instead
 
 
-class Views:
+class Views(Ordered):
     """Estimate memory or walltime per task by the mixture of views of its earlier jobs: see `Mixture`.
 
     Of a task of which fewer than three jobs have finished `LikeJobs` tell what the jobs of all tasks say. Killed jobs count
@@ -66,50 +64,21 @@ class Views:
         """See finished jobs, in the order of their ends; those without an end are not seen."""
         frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
         self.population.update(frame)
-        self._walk(frame, np.arange(frame.height), (), self._tasks)
+        self._walk(frame, np.arange(frame.height), ())
         return self
 
-    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
-        frame, asked = checked(records), check_levels(levels)
-        plain = self.population.predict(frame, levels=asked)
-        bounds = plain.select("point", pl.selectors.starts_with("bound_")).to_numpy()
-        rows = np.arange(frame.height)
-        tasks = {task: self._tasks[task] for task in set(frame["jeditaskid"]) & set(self._tasks)}
-        seen = plain["seen"].to_numpy()
-        return self._predicted(frame, ~rows, seen, bounds, asked, tasks).frame()
-
-    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
-        """Bound every job as it is decided; see :meth:`Estimator.replay`."""
-        frame, asked = checked(records), check_levels(levels)
-        plain = self.population.replay(frame, levels=asked)
-        bounds = np.column_stack([plain.point, plain.bounds])
-        events, tasks = order(frame), deepcopy(self._tasks)
-        return self._predicted(frame, events, plain.seen, bounds, asked, tasks)
-
-    def _predicted(
-        self,
-        frame: pl.DataFrame,
-        events: IntArray,
-        seen: IntArray,
-        bounds: FloatArray,
-        levels: tuple[float, ...],
-        tasks: dict[int, Mixture],
+    def bound_events(
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
         """Put what the views tell in the place of what all tasks say, where enough was seen."""
-        quantiles = self._walk(frame, events, (MEDIAN, *levels), tasks)
+        plain = self.population.bound_events(frame, events, levels)
+        quantiles = self._walk(frame, events, (MEDIAN, *levels))
+        bounds = np.column_stack([plain.point, plain.bounds])
         result = np.where(np.isnan(quantiles), bounds, quantiles)
         result[:, 1:] = np.maximum.accumulate(result[:, 1:], axis=1)
-        pandaid = frame["pandaid"].to_numpy()
-        return Predicted(pandaid, seen, levels, result[:, 1:], result[:, 0])
+        return Predicted(plain.pandaid, plain.seen, levels, result[:, 1:], result[:, 0])
 
-    def _walk(
-        self,
-        frame: pl.DataFrame,
-        events: IntArray,
-        levels: tuple[float, ...],
-        tasks: dict[int, Mixture],
-    ) -> FloatArray:
+    def _walk(self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]) -> FloatArray:
         """Return what views tell of the jobs that are decided; NaN where too few were seen."""
         quantiles = np.full((frame.height, len(levels)), np.nan)
         asked = np.array(levels)
@@ -120,10 +89,10 @@ class Views:
         ]
         for event in events.tolist():
             row = event if event >= 0 else ~event
-            model = tasks.get(task[row])
+            model = self._tasks.get(task[row])
             if event >= 0:
                 if model is None:
-                    model = tasks[task[row]] = Mixture()
+                    model = self._tasks[task[row]] = Mixture()
                 model.see(runs[row], used[row], scored=model.n >= FEWEST)
             elif model is not None and model.n >= FEWEST:
                 quantiles[row] = model.predict(runs[row]).quantiles(asked)

@@ -161,7 +161,7 @@ def run_trial(
         name: hold(frame, every[name], quantity, levels=levels).only_promised() for name in models
     }
     promised = {**every, **held}
-    comparison = scoring.compare_predictions(
+    comparison = scoring.compare(
         frame, promised, levels=LEVELS, level=level, queues=queues, settings=every, **asked
     )
     at_prices: dict[Setting, FloatArray] = {
@@ -215,7 +215,7 @@ def _prices_at_deployed(
         return []
     levels = tuple(level_of(price) for price in PRICES)
     same = Predicted(rule.pandaid, rule.seen, levels, rule.bounds[:, : len(levels)], rule.point)
-    comparison = scoring.compare_predictions(
+    comparison = scoring.compare(
         frame,
         {reference: same, **priced},
         levels=levels[:1],

@@ -18,14 +18,12 @@ from brokerlab.calibrate.verdict import limit_of
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
-from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import UNTRIED
 from brokerlab.estimators.evaluation import MODEL, Evaluation
 from brokerlab.estimators.offered import LEVEL, WORST
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.panda import reasons_against
 from brokerlab.estimators.sources.source import KEPT, At, Source
-from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import kit
@@ -424,22 +422,12 @@ def settings_part(answer: Translation, title: str, note: str = "") -> Part:
     return Part(name="settings", title=title, verdict=shown, sections={"Side by side": [table]})
 
 
-def card(name: str, part: Evaluation) -> Card:
-    """Return the card of the model that has learnt from the jobs of a part."""
-    source, doubts = SOURCES[name], part.doubts.sentences
-    return card_of(part.main, MODEL, part.learnt, source=source, doubts=doubts)
-
-
-def model_writer(
-    jobs: Mapping[str, Evaluation], *, level: float
-) -> Callable[[Path], object] | None:
+def model_writer(jobs: Mapping[str, Evaluation]) -> Callable[[Path], object] | None:
     """Return what saves the model of the first part beside the page, with its card; without a part there is none."""
     if not jobs:
         return None
     name, part = next(iter(jobs.items()))
-    return lambda folder: save_tested(
-        part.model, folder / MODEL_FOLDER, card(name, part), part.learnt, level=level
-    )
+    return lambda folder: part.save(folder / MODEL_FOLDER, SOURCES[name])
 
 
 def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
@@ -501,7 +489,7 @@ def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[st
         for stem, frame in trial_frames.written(part, average=average).items()
     }
     for name, part in list(jobs.items())[:1]:
-        measured = card(name, part).measured
+        measured = part.card(SOURCES[name]).measured
         schema = {"level": pl.Float64, "jobs": pl.Int64, "coverage": pl.Float64, "over_allocation": pl.Float64}  # fmt: skip
         written["model_measured"] = pl.DataFrame([vars(each) for each in measured], schema=schema)
     return written

@@ -182,7 +182,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
             **({"settings": study.settings.to_dict()} if study.settings else {}),
         },
         synthetic=False if data.traces or data.tasks else None,
-        beside=estimates.model_writer(study.jobs, level=p.level),
+        beside=estimates.model_writer(study.jobs),
     )
 
 

@@ -199,7 +199,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
             "settings": {"archive": study.setting.to_dict()} if study.setting else {},
         },
         synthetic=False if data.logs or "tasks" in data.sources else None,
-        beside=estimates.model_writer(study.jobs, level=p.level),
+        beside=estimates.model_writer(study.jobs),
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.scoring import compare_predictions
+from brokerlab.estimators.scoring import compare
 from brokerlab.estimators.scoring.judged import COUNTED, PLACE, Judged
 from tests.estimator_kit import random_records
 
@@ -159,7 +159,7 @@ def test_levels_chosen_on_other_tasks_are_those_of_a_plain_loop(seed):
     theirs = used * rng.lognormal(0.1, 0.3, used.size)
     theirs[rng.random(used.size) < 0.1] = np.inf
     ids, none = records["pandaid"].to_numpy(), np.zeros(used.size, dtype=np.int64)
-    found = compare_predictions(
+    found = compare(
         records,
         {
             "ours": Predicted(ids, none, levels, bounds, bounds[:, 0]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import log
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.estimators.estimator import Predicted, check_levels, codes, order
+from brokerlab.estimators.estimator import Ordered, Predicted, codes, order
 from brokerlab.estimators.hierarchy import kernels
 from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
 from brokerlab.estimators.records import Quantity, checked
@@ -20,7 +20,7 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
 
-class Hierarchy(Result):
+class Hierarchy(Ordered, Result):
     r"""Estimate memory or walltime per task, with few or many of its jobs seen.
 
     The logarithm of what job j of task t at queue q uses is
@@ -81,13 +81,8 @@ class Hierarchy(Result):
     def fit(self, records: Any) -> Self:
         """Learn from the finished jobs of earlier tasks; forgets what was learnt and seen before.
 
-        Args:
-            records: As :class:`records.Records`. Of a task at most 300 jobs count, and of tasks at most
-                2000, both spread evenly; killed jobs are left out.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            InsufficientDataError: No job has finished.
+        Of a task at most 300 jobs count, and of tasks at most 2000, both spread evenly; killed jobs are left out. Without a finished
+        job it is an InsufficientDataError.
         """
         frame = checked(records).filter(~pl.col("censored"), pl.col("ended_s").is_not_null())
         if frame.is_empty():
@@ -113,12 +108,8 @@ class Hierarchy(Result):
     def conformalize(self, records: Any) -> Self:
         """Take the scores of other tasks than those of ``fit``, as they are replayed.
 
-        Args:
-            records: As :class:`records.Records`. Scouts are seen, but their scores do not count: jobs that
-                follow scouts are what is to be bounded. Nor do those of jobs without an end.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
+        Scouts are seen, but their scores do not count: jobs that follow scouts are what is to be bounded. Nor do those of jobs
+        without an end.
         """
         frame = checked(records)
         self.atoms = own_atoms(self.beliefs)
@@ -142,11 +133,7 @@ class Hierarchy(Result):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return an estimator of what :meth:`state` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is no such state.
-        """
+        """Return an estimator of what :meth:`state` returned; a KeyError, TypeError or ValueError where it is no such state."""
         made = cls(state["quantity"])
         made.beliefs = Beliefs(**state["beliefs"])
         made.levels = Levels(**state["level"])
@@ -168,46 +155,25 @@ class Hierarchy(Result):
         )
 
     def update(self, records: Any) -> Self:
-        """See finished jobs, in the order of their ends; those without an end are not seen.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-        """
+        """See finished jobs, in the order of their ends; those without an end are not seen."""
         frame = checked(records).filter(pl.col("ended_s").is_not_null())
         ends = np.lexsort((frame["pandaid"].to_numpy(), frame["ended_s"].to_numpy()))
         self._walk(self.seen, frame, ends, ())
         return self
 
-    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs from everything learnt and seen up to now.
+    def bound_events(
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
+    ) -> Predicted:
+        """Bound jobs.
 
         A task is met by its first job, in the order of decision, that is predicted or seen: what is expected
         of the task then stays what it is.
-
-        Returns:
-            ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (median) and one
-            ``bound_<level>`` per level [MB or s], sorted by ``decided_s, pandaid``.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: See :func:`estimator.check_levels`.
         """
-        frame, asked = checked(records), check_levels(levels)
-        result = self._walk(self.seen, frame, ~np.arange(frame.height), asked)
-        return _predict(frame, result, asked).frame()
-
-    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
-        """Predict every job as it is decided, seeing each other job once it has ended.
-
-        Starts from what was learnt and seen; the estimator stays as it is.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: See :func:`estimator.check_levels`.
-        """
-        frame, asked = checked(records), check_levels(levels)
-        result = self._walk(deepcopy(self.seen), frame, order(frame), asked)
-        return _predict(frame, result, asked)
+        walked = self._walk(self.seen, frame, events, levels)
+        values = np.exp(walked.logs)
+        return Predicted(
+            frame["pandaid"].to_numpy(), walked.seen, levels, values[:, 1:], values[:, 0]
+        )
 
     def _walk(
         self, state: State, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
@@ -278,11 +244,6 @@ def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:
     )
     if not right:
         raise ValueError("beliefs or scores are of another form")
-
-
-def _predict(frame: pl.DataFrame, walked: _Walked, levels: tuple[float, ...]) -> Predicted:
-    values = np.exp(walked.logs)
-    return Predicted(frame["pandaid"].to_numpy(), walked.seen, levels, values[:, 1:], values[:, 0])
 
 
 FEATURES: dict[Quantity, tuple[str, ...]] = {

@@ -284,9 +284,10 @@ class QuantileRegression(Ordered):
         self._past.add(checked(records))
         return self
 
-    def _predicted(
+    def bound_events(
         self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
+        """Bound jobs; see :meth:`Ordered.bound_events`."""
         known, quantiles = self._known(frame, events)
         groups = _groups(known)
         scores = [self.calibration.scores(SEEN_CLASSES, groups, level) for level in levels]

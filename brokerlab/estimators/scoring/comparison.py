@@ -87,13 +87,14 @@ class Comparison(Result):
 
 def compare(
     records: Any,
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Mapping[str, Predicted],
     *,
     quantity: Quantity,
     levels: Sequence[float] = LEVELS,
     level: float = 0.95,
     grid: Sequence[float] = GRID,
     reference: str | None = None,
+    settings: Mapping[str, Predicted] | None = None,
     queues: Any = None,
     judge: Judge = "production",
     confidence: float = 0.95,
@@ -106,13 +107,14 @@ def compare(
 
     Args:
         records: As :class:`records.Records`.
-        estimators: Fitted, if they must be; names differ.
+        estimators: Fitted, if they must be; names differ. Or what they said by name, replayed at `all_levels`.
         quantity: Of the records.
         levels: Rows of the table for estimators that have levels.
         level: At which estimators are compared with each other.
         grid: Levels among which one is sought that exceeds no more often than the reference; may be empty.
         reference: Name of the estimator that others are compared with; by default the deployed rule of
             PanDA, which must be among the estimators.
+        settings: By name, what the levels of the grid stand for, where it is not the estimator's own bounds.
         queues: Columns as in `tables.Slots`; None: the share of slots in reach is not told.
         judge: ``production``: all jobs but the scouts; ``all``: scouts, too.
         confidence: Of all intervals.
@@ -127,55 +129,11 @@ def compare(
     Source: sizing.md, sections 3 and 7.
     """
     frame = checked(records)
-    names = [each.name for each in estimators]
-    twice = doubled(names)
-    if twice:
-        raise ConfigError(
-            f"estimators named alike: {', '.join(twice)}; give each a name of its own"
-        )
-    asked = all_levels(levels, level, grid)
-    predicted = {each.name: each.replay(frame, levels=asked) for each in estimators}
-    return compare_predictions(
-        frame,
-        predicted,
-        quantity=quantity,
-        levels=levels,
-        level=level,
-        grid=grid,
-        reference=reference,
-        queues=queues,
-        judge=judge,
-        confidence=confidence,
-        n_boot=n_boot,
-        seed=seed,
+    predicted = (
+        estimators
+        if isinstance(estimators, Mapping)
+        else _replay(frame, estimators, all_levels(levels, level, grid))
     )
-
-
-def all_levels(
-    levels: Sequence[float] = LEVELS, level: float = 0.95, grid: Sequence[float] = GRID
-) -> tuple[float, ...]:
-    """Return all levels that a comparison needs predictions at, ascending."""
-    return check_levels(sorted({float(each) for each in (*levels, level, *grid)}))
-
-
-def compare_predictions(
-    records: Any,
-    predicted: Mapping[str, Predicted],
-    *,
-    quantity: Quantity,
-    levels: Sequence[float] = LEVELS,
-    level: float = 0.95,
-    grid: Sequence[float] = GRID,
-    reference: str | None = None,
-    settings: Mapping[str, Predicted] | None = None,
-    queues: Any = None,
-    judge: Judge = "production",
-    confidence: float = 0.95,
-    n_boot: int = N_BOOT,
-    seed: int = 0,
-) -> Comparison:
-    """Judge what estimators said when they were replayed: see :func:`compare`."""
-    frame = checked(records)
     judged = Judged.of(frame, quantity, judge)
     chosen = DEPLOYED[quantity] if reference is None else reference
     if chosen not in predicted:
@@ -192,7 +150,12 @@ def compare_predictions(
         quantity=quantity,
         reference=chosen,
         level=level,
-        counts=_counts(frame, judged),
+        counts={
+            "jobs": judged.rows.size,
+            "left_out": frame.height - judged.rows.size,
+            "killed": int(judged.censored.sum()),
+            "tasks": judged.tasks.size,
+        },
         table=tables.overall(
             entries, confidence, None if queues is None else offers(queues, quantity)
         ),
@@ -202,6 +165,23 @@ def compare_predictions(
         at_deployed=at_deployed(_curves(settings, theirs, grid), **drawn),
         strata=_strata(frame[judged.rows], predicted, at_level, confidence),
     )
+
+
+def all_levels(
+    levels: Sequence[float] = LEVELS, level: float = 0.95, grid: Sequence[float] = GRID
+) -> tuple[float, ...]:
+    """Return all levels that a comparison needs predictions at, ascending."""
+    return check_levels(sorted({float(each) for each in (*levels, level, *grid)}))
+
+
+def _replay(
+    frame: pl.DataFrame, estimators: Sequence[Estimator], levels: tuple[float, ...]
+) -> dict[str, Predicted]:
+    if twice := doubled([each.name for each in estimators]):
+        raise ConfigError(
+            f"estimators named alike: {', '.join(twice)}; give each a name of its own"
+        )
+    return {each.name: each.replay(frame, levels=levels) for each in estimators}
 
 
 def _curves(
@@ -231,12 +211,3 @@ def _strata(
         if each.level is not None
     ]
     return pl.concat(frames) if frames else pl.DataFrame()
-
-
-def _counts(frame: pl.DataFrame, judged: Judged) -> dict[str, int]:
-    return {
-        "jobs": int(judged.rows.size),
-        "left_out": frame.height - int(judged.rows.size),
-        "killed": int(judged.censored.sum()),
-        "tasks": int(judged.tasks.size),
-    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -194,8 +195,7 @@ def rate(sums: FloatArray, measure: str) -> float:
     return float(top.sum() / total) if total > 0 else float("nan")
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A share of jobs, or a number, with its bounds; NaN where they cannot be told."""
 
     value: float
@@ -203,10 +203,13 @@ class Interval:
     hi: float
 
 
+UNKNOWN = Interval(math.nan, math.nan, math.nan)
+
+
 def exact(hits: float, jobs: float, confidence: float) -> Interval:
     """Return a share of independent jobs with its exact interval."""
     if jobs <= 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return UNKNOWN
     low, high = exact_share(hits, jobs, confidence)
     return Interval(hits / jobs, float(low), float(high))
 
@@ -219,21 +222,9 @@ def clustered(sums: FloatArray, confidence: float) -> Interval:
     exceed, scored = sums[:, PLACE["exceed"]], sums[:, PLACE["scored"]]
     some = scored > 0
     if not some.any():
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return UNKNOWN
     share, lo, hi = ShareSums.of(exceed[some][:, None], scored[some]).interval(confidence)
     return Interval(float(share[0]), float(lo[0]), float(hi[0]))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How one estimator differs from another on the same jobs."""
-
-    value: float  # of the one
-    reference: float  # of the other
-    difference: Interval  # value - reference, interval over tasks; NaN below two tasks
-    ratio: Interval  # NaN where the reference is 0, ends where it is 0 in more draws than lie beyond one
-    without_lo: float  # least ratio when one task is left out; NaN where one is to nothing
-    without_hi: float  # largest
 
 
 def differences(
@@ -244,8 +235,13 @@ def differences(
     confidence: float,
     n_boot: int,
     seed: int,
-) -> list[Difference]:
-    """Compare sums of the same jobs under two estimators, by several measures."""
+) -> list[dict[str, float]]:
+    """Compare sums of the same jobs under two estimators, measure by measure.
+
+    ``value`` of the one, ``reference`` of the other; ``difference, lo, hi`` (interval over tasks; NaN below two);
+    ``ratio, ratio_lo, ratio_hi`` (NaN where the reference is 0, ends where it is 0 in more draws than lie beyond one);
+    ``without_lo, without_hi``: least and largest ratio when one task is left out; NaN where one is to nothing.
+    """
     some = (one[:, PLACE["jobs"]] > 0) | (other[:, PLACE["jobs"]] > 0)
     one, other = one[some], other[some]
     columns = np.column_stack(
@@ -262,25 +258,33 @@ def differences(
     ]
 
 
-def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> Difference:
+def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> dict[str, float]:
     """Compare two ratios of sums over tasks; below two tasks that say anything, without intervals."""
     n_tasks = int(((columns[:, 1] > 0) | (columns[:, 3] > 0)).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         value, reference, less, ratio = (float(each) for each in _compare(columns.sum(axis=0)))
-        ratio = ratio if np.isfinite(ratio) else float("nan")
-        less_of, ratio_of = Interval(less, np.nan, np.nan), Interval(ratio, np.nan, np.nan)
-        without = np.array([np.nan])
+        ratio = ratio if np.isfinite(ratio) else math.nan
+        ends, without = [UNKNOWN, UNKNOWN], np.array([np.nan])
         if n_tasks >= 2:
-            replicates = np.column_stack(_compare(drawn.T)[2:])
-            less_of, ratio_of = (
-                _told(value, each, confidence, n_tasks)
-                for value, each in zip((less, ratio), replicates.T, strict=True)
-            )
+            replicates = _compare(drawn.T)[2:]
+            ends = [
+                _told(n, each, confidence, n_tasks)
+                for n, each in zip((less, ratio), replicates, strict=True)
+            ]
             without = _compare((columns.sum(axis=0) - columns).T)[3]
             without = without if np.isfinite(without).all() else np.array([np.nan])
-    return Difference(
-        value, reference, less_of, ratio_of, float(without.min()), float(without.max())
-    )
+    return {
+        "value": value,
+        "reference": reference,
+        "difference": less,
+        "lo": ends[0].lo,
+        "hi": ends[0].hi,
+        "ratio": ratio,
+        "ratio_lo": ends[1].lo,
+        "ratio_hi": ends[1].hi,
+        "without_lo": float(without.min()),
+        "without_hi": float(without.max()),
+    }
 
 
 def _told(value: float, replicates: FloatArray, confidence: float, n_tasks: int) -> Interval:

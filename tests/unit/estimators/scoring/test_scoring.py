@@ -30,7 +30,7 @@ def fixed(frame, bound, levels=(0.95,)):
 def judged(frame, bound, **options):
     """The row of the table of one rule."""
     options = {"quantity": "memory", "levels": (0.95,), "grid": (), "reference": "p"} | options
-    found = scoring.compare_predictions(frame, {"p": fixed(frame, bound)}, **options)
+    found = scoring.compare(frame, {"p": fixed(frame, bound)}, **options)
     return found.row("p")
 
 
@@ -72,7 +72,7 @@ def test_scouts_are_seen_and_not_judged_and_killed_jobs_tell_what_they_can():
         is_scout=[True, *[False] * 4],
         censored=[False, True, True, True, False],
     )
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {"p": fixed(frame, [1, 800, 900, 901, INF])},
         quantity="memory",
@@ -146,7 +146,7 @@ def test_paired_differences_are_those_of_the_same_jobs():
     theirs = [200, 300, 400, 399] * 3
     said = {"ours": fixed(frame, ours), "theirs": fixed(frame, theirs)}
     options = {"quantity": "memory", "grid": (), "n_boot": 200}
-    found = scoring.compare_predictions(frame, said, reference="theirs", **options).paired
+    found = scoring.compare(frame, said, reference="theirs", **options).paired
     over = found.row(by_predicate=pl.col("measure") == "over_allocation", named=True)
     assert (over["value"], over["reference"]) == (0.2, 0.3)
     assert over["difference"] == pytest.approx(-0.1)
@@ -156,7 +156,7 @@ def test_paired_differences_are_those_of_the_same_jobs():
     assert (over["jobs"], over["tasks"], over["few_tasks"]) == (8, 2, True)
     exceed = found.row(by_predicate=pl.col("measure") == "exceed", named=True)
     assert (exceed["value"], exceed["reference"], exceed["difference"]) == (0, 0.25, -0.25)
-    turned = scoring.compare_predictions(frame, said, reference="ours", **options).paired
+    turned = scoring.compare(frame, said, reference="ours", **options).paired
     over = turned.row(by_predicate=pl.col("measure") == "over_allocation", named=True)
     assert (over["value"], over["reference"], over["jobs"], over["tasks"]) == (0.3, 0.2, 8, 2)
 
@@ -167,7 +167,7 @@ def test_ratios_to_nothing_are_not_told():
     once = [500] * 4 + [300] * 8  # exceeds in two tasks of three: in 1 of 27 draws in none
 
     def ratio(reference):
-        found = scoring.compare_predictions(
+        found = scoring.compare(
             frame,
             {"ours": fixed(frame, ours), "theirs": fixed(frame, reference)},
             quantity="memory",
@@ -184,7 +184,7 @@ def test_ratios_to_nothing_are_not_told():
 def test_paired_intervals_widen_with_the_spread_between_tasks():
     frame = three_tasks()
     ours = [110, 210, 310, 410, 150, 250, 350, 450, 200, 300, 400, 500]
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {"ours": fixed(frame, ours), "theirs": fixed(frame, [200, 300, 400, 500] * 3)},
         quantity="memory",
@@ -203,7 +203,7 @@ def test_the_level_at_the_deployed_rate_is_chosen_on_other_tasks():
     # level 0.5 misses two jobs of a task, 0.7 one, 0.9 none; but in task 3 every level one less
     row = np.array([[250, 350, 450]])
     bounds = np.concatenate([np.repeat(row, 8, axis=0), np.repeat(row + 100, 4, axis=0)])
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {"ours": fixed(frame, bounds, levels), "theirs": fixed(frame, [350] * 12, levels)},
         quantity="memory",
@@ -228,7 +228,7 @@ def test_the_level_at_the_deployed_rate_is_chosen_on_other_tasks():
 
 def test_a_level_that_is_never_enough_is_told():
     frame = three_tasks()
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {
             "ours": fixed(frame, np.repeat([[150, 250]], 12, axis=0), (0.5, 0.9)),
@@ -250,7 +250,7 @@ def test_levels_without_an_answer_are_not_chosen():
     frame = three_tasks()
     bounds = np.repeat([[150, 250, INF]], 12, axis=0)
     bounds[0] = INF  # never told: left out
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {
             "ours": fixed(frame, bounds, (0.5, 0.9, 0.99)),
@@ -286,7 +286,7 @@ def test_all_estimators_in_one_run_and_the_order_of_rows_does_not_matter():
 def test_strata_are_held_to_the_level():
     frame = records([100.0 + i for i in range(600)], jeditaskid=[1] * 300 + [2] * 300)
     bounds = np.where(np.arange(600) % 20 == 0, 50.0, 1000.0)
-    found = scoring.compare_predictions(
+    found = scoring.compare(
         frame,
         {
             "ours": fixed(frame, np.column_stack([bounds, bounds + 1]), (0.9, 0.95)),
@@ -309,20 +309,20 @@ def test_what_cannot_be_is_refused():
     requested = deployed.rules("memory")[3]
     options = {"quantity": "memory", "reference": "p", "grid": ()}
     with pytest.raises(ConfigError, match=r"reference 'PanDA scouts p75 x 1.1'"):
-        scoring.compare_predictions(frame, said, **options | {"reference": None})
+        scoring.compare(frame, said, **options | {"reference": None})
     with pytest.raises(ConfigError, match=r"quantity 'ram'.*judge 'some'"):
-        scoring.compare_predictions(frame, said, **options | {"quantity": "ram", "judge": "some"})
+        scoring.compare(frame, said, **options | {"quantity": "ram", "judge": "some"})
     with pytest.raises(InsufficientDataError, match="none of 1 jobs"):
-        scoring.compare_predictions(scout, said, **options)
+        scoring.compare(scout, said, **options)
     with pytest.raises(DataError, match="predictions of 'p': 2 jobs, 3 records"):
-        scoring.compare_predictions(longer, said, **options)
+        scoring.compare(longer, said, **options)
     with pytest.raises(DataError, match="NaN"):
         judged(frame, [1, np.nan])
     some = {"p": fixed(frame, [[1, 2], [1, 2]], (0.5, 0.6))}
     with pytest.raises(DataError, match=r"levels 0.9, 0.95, 0.99 are missing"):
-        scoring.compare_predictions(frame, some, **options)
+        scoring.compare(frame, some, **options)
     with pytest.raises(ConfigError, match="named alike: requested"):
         scoring.compare(frame, [requested, requested], quantity="memory")
-    found = scoring.compare_predictions(frame, said, **options)
+    found = scoring.compare(frame, said, **options)
     with pytest.raises(ConfigError, match="estimator 'q'"):
         found.row("q")
