@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from brokerlab.errors import DataError
 from brokerlab.estimators.records import UNITS, Quantity
@@ -24,16 +24,6 @@ class Measured:
     coverage: float  # share of them that did stay below
     # bounds above use, in sum / use, in sum; None: not measured
     over_allocation: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A heading with sentences, or with a table where there are columns."""
-
-    title: str
-    sentences: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,74 +50,50 @@ class Card:
         """Heading of the card."""
         return f"Model card: {self.name}, {self.quantity} [{UNITS[self.quantity]}]"
 
-    def sections(self) -> tuple[Section, ...]:
-        """Return the card part by part, as pages and the Markdown file show it."""
-        return (
-            Section(title="Intended use", sentences=self.intended_use),
-            Section(title="Trained on", sentences=self.trained_on),
-            Section(title="Reads of a job", sentences=(", ".join(self.features),)),
-            Section(
-                title="Measured",
-                columns=("level", "jobs", "stayed below their bound", "over-allocation"),
-                rows=tuple(_row(each) for each in self.measured),
-            ),
-            Section(title="Where not to trust it", sentences=self.do_not_trust),
-            Section(title="Licence", sentences=(self.licence,)),
-            Section(
-                title="Made with",
-                columns=("library", "version"),
-                rows=tuple(sorted(self.versions.items())),
-            ),
-        )
+    def sections(self) -> dict[str, list[str]]:
+        """Return the card part by part: lines of Markdown, by heading."""
+        measured = [
+            (
+                f"{100 * each.level:g} %",
+                f"{each.jobs:,}".replace(",", " "),
+                f"{100 * each.coverage:.1f} %",
+                "not measured" if each.over_allocation is None else f"{each.over_allocation:.3f}",
+            )
+            for each in self.measured
+        ]
+        columns = ("level", "jobs", "stayed below their bound", "over-allocation")
+        return {
+            "Intended use": _points(self.intended_use),
+            "Trained on": _points(self.trained_on),
+            "Reads of a job": _points([", ".join(self.features)]),
+            "Measured": _table(columns, measured),
+            "Where not to trust it": _points(self.do_not_trust),
+            "Licence": _points([self.licence]),
+            "Made with": _table(("library", "version"), sorted(self.versions.items())),
+        }
 
     def to_markdown(self) -> str:
         """Return the card as Markdown; texts are escaped, so data cannot add markup."""
-        from jinja2 import Environment, StrictUndefined
-
-        made = Environment(
-            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        made.filters["plain"] = _plain
-        return made.from_string(_TEMPLATE).render(title=self.title, sections=self.sections())
+        parts = [f"## {title}\n\n" + "\n".join(lines) for title, lines in self.sections().items()]
+        return "\n\n".join([f"# {_plain(self.title)}", *parts]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as JSON keeps them."""
         return asdict(self)
 
 
-def _row(measured: Measured) -> tuple[str, ...]:
-    over = measured.over_allocation
-    return (
-        f"{100 * measured.level:g} %",
-        f"{measured.jobs:,}".replace(",", " "),
-        f"{100 * measured.coverage:.1f} %",
-        "not measured" if over is None else f"{over:.3f}",
-    )
+def _points(sentences: Iterable[str]) -> list[str]:
+    return [f"* {_plain(each)}" for each in sentences]
 
 
-def _plain(text: str) -> Markup:
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(map(_plain, cells))} |" for cells in (columns, *rows)]
+    return [lines[0], "|" + " --- |" * len(columns), *lines[1:]]
+
+
+def _plain(text: str) -> str:
     """Return text in one line in which no character means anything to Markdown or HTML."""
     escaped = str(escape(" ".join(text.split())))
-    for mark in "\\`*_[]|#":
-        escaped = escaped.replace(mark, f"&#{ord(mark)};" if mark != "#" else mark)
-    return Markup(escaped)  # noqa: S704 - escaped in the lines above
-
-
-_TEMPLATE = """\
-# {{ title|plain }}
-{% for section in sections %}
-
-## {{ section.title|plain }}
-
-{% for sentence in section.sentences %}
-* {{ sentence|plain }}
-{% endfor %}
-{% if section.columns %}
-| {{ section.columns|map("plain")|join(" | ") }} |
-|{{ " --- |" * section.columns|length }}
-{% for row in section.rows %}
-| {{ row|map("plain")|join(" | ") }} |
-{% endfor %}
-{% endif %}
-{% endfor %}
-"""
+    for mark in "\\`*_[]|":
+        escaped = escaped.replace(mark, f"&#{ord(mark)};")
+    return escaped

@@ -22,7 +22,6 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from brokerlab.errors import ConfigError, DataError, nearest, warn_once
 from brokerlab.estimators.card import FILE as CARD
@@ -37,26 +36,23 @@ CLASSES: Mapping[str, str] = {
     "QuantileBoosting": "brokerlab.estimators.quantiles",
 }
 """Estimators that can be saved, and where they live; nothing else is ever imported."""
-TRUSTED_OF_BOOSTING = (
-    # how boosting turns categories into numbers: a check of arrays, with its arguments
-    "functools.partial",
-    "sklearn.utils.validation.check_array",
-    # one tree; skops does not trust its node numbers, `check_trees` looks at them
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-)
-"""Types that boosted models hold besides those that skops trusts by itself (scikit-learn, numpy, plain values).
+TRUSTED: Mapping[str, tuple[str, ...]] = {
+    "QuantileBoosting": (
+        # how boosting turns categories into numbers: a check of arrays, with its arguments
+        *("functools.partial", "sklearn.utils.validation.check_array"),
+        # one tree; skops does not trust its node numbers, `check_trees` looks at them
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    )
+}
+"""Types that estimators hold besides those that skops trusts by itself (scikit-learn, numpy, plain values).
 
 Others hold none of them: of theirs `check_trees` could not see trees inside of other models.
 """
 LIBRARIES = ("brokerlab", "numba", "numpy", "polars", "scikit-learn", "skops")
 _TOLD: Mapping[str, type] = {
-    "coverage": dict,
     "levels": list,
-    "libraries": dict,
-    "model": dict,
-    "name": str,
-    "quantity": str,
-    "unit": str,
+    **dict.fromkeys(("coverage", "libraries", "model"), dict),
+    **dict.fromkeys(("name", "quantity", "unit"), str),
 }
 MOST_UNPACKED = 4 * 2**30
 """Bytes that a model may unpack to: far above any that was made, far below what ends a machine."""
@@ -103,7 +99,7 @@ class Trained:
             tasks=frame["jeditaskid"].n_unique(),
             first_s=times[0] if frame.height else None,
             last_s=times[-1] if frame.height else None,
-            digest=_frame_digest(frame),
+            digest=f"sha256:{hashlib.sha256(frame.write_csv().encode()).hexdigest()}",
         )
 
 
@@ -136,19 +132,9 @@ def versions() -> dict[str, str]:
 
 
 def save(estimator: Saveable, folder: Path, *, about: About) -> Path:
-    """Write a fitted estimator to a new folder: all of it, or nothing.
+    """Write a fitted estimator of `CLASSES` to a folder that is empty or does not exist: all of it, or nothing.
 
-    Args:
-        estimator: A class of :data:`CLASSES`.
-        folder: Does not exist yet, or is empty.
-        about: What the manifest says.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ConfigError: It is of another class, or the folder is in use.
-        DataError: Its state holds what cannot be saved.
+    Another class, or a folder in use, is a ConfigError; a state that holds what cannot be saved a DataError.
     """
     kind = type(estimator).__name__
     if kind not in CLASSES or not type(estimator).__module__.startswith(CLASSES[kind]):
@@ -175,19 +161,10 @@ def save(estimator: Saveable, folder: Path, *, about: About) -> Path:
 
 
 def load(folder: Path) -> Saved:
-    """Read a model, after its digests were found to fit.
+    """Read a model from a folder that `save` wrote, after its digests were found to fit.
 
-    A model of another version of scikit-learn is read with a warning: trees are kept in its inner form.
-
-    Args:
-        folder: As :func:`save` wrote it.
-
-    Returns:
-        The estimator, ready to predict, and the manifest.
-
-    Raises:
-        DataError: There is no model; it is damaged; a digest does not fit; a newer brokerlab wrote it;
-            it holds types that are not trusted.
+    A model of another version of scikit-learn is read with a warning: trees are kept in its inner form. Where there is no model, or a
+    damaged one, a digest does not fit, a newer brokerlab wrote it, or it holds types that are not trusted, it is a DataError.
     """
     manifest = _read_manifest(folder)
     data = _read_model(folder, manifest)
@@ -218,9 +195,7 @@ def _dump(estimator: Saveable) -> bytes:
     state = estimator.state()
     try:
         data: bytes = skops.io.dumps(state, compression=zipfile.ZIP_DEFLATED)
-        unknown = set(skops.io.get_untrusted_types(data=data)) - set(
-            _trusted(type(estimator).__name__)
-        )
+        unknown = _untrusted(data, type(estimator).__name__)
     except Exception as error:  # each library has its own errors
         raise DataError(f"save: {estimator.name} cannot be written ({error})") from error
     if unknown:
@@ -298,25 +273,28 @@ def _read_model(folder: Path, manifest: Mapping[str, Any]) -> bytes:
     return data
 
 
-def _trusted(kind: str) -> tuple[str, ...]:
-    return TRUSTED_OF_BOOSTING if kind == "QuantileBoosting" else ()
-
-
 def _trusted_state(folder: Path, data: bytes, kind: str) -> Any:
     """Return what the model holds, if it holds nothing but trusted types; else nothing is made."""
     import skops.io
 
     try:
         _check_size(data)
-        unknown = set(skops.io.get_untrusted_types(data=data)) - set(_trusted(kind))
+        unknown = _untrusted(data, kind)
         if not unknown:
-            return skops.io.loads(data, trusted=list(_trusted(kind)))
+            return skops.io.loads(data, trusted=list(TRUSTED.get(kind, ())))
     except Exception as error:  # what is in a file may be wrong in any way
         raise _damaged(folder / MODEL, error) from error
     raise DataError(
         f"{folder / MODEL}: holds types that are not trusted: {', '.join(sorted(unknown))};"
         " nothing of it was loaded, do not use it"
     )
+
+
+def _untrusted(data: bytes, kind: str) -> set[str]:
+    """Return the types in a model that an estimator of a kind does not hold."""
+    import skops.io
+
+    return set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED.get(kind, ()))
 
 
 def _check_size(data: bytes) -> None:
@@ -336,10 +314,6 @@ def _damaged(path: Path, error: BaseException) -> DataError:
 def _digest(manifest: Mapping[str, Any]) -> str:
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _frame_digest(frame: pl.DataFrame) -> str:
-    return f"sha256:{hashlib.sha256(frame.write_csv().encode()).hexdigest()}"
 
 
 MOST_CATEGORIES = 256

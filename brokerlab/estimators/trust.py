@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, nearest
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import checked
-from brokerlab.intervals import CONFIDENCE
+from brokerlab.intervals import CONFIDENCE, exact_share
 from brokerlab.numerics import FloatArray
 
 ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
@@ -24,9 +24,6 @@ def judged(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
     The records in the order of their decision, and ``seen, bound, missed``: null where nobody can
     say, as the bound is infinite or the job was killed below it.
     """
-    if level not in predicted.levels:
-        known = ", ".join(f"{each:g}" for each in predicted.levels)
-        raise ConfigError(f"level = {level:g} was not predicted; allowed: {known}")
     frame, row = matched(records, predicted)
     frame = frame.with_columns(
         seen=pl.Series(predicted.seen[row]), bound=pl.Series(predicted.at(level)[row])
@@ -72,12 +69,9 @@ def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
     frame, row = matched(records, predicted)
     n_bounds = np.isfinite(predicted.bounds[row]).sum(
         axis=1
-    )  # levels; above them an infinite bound tells nothing
-    frame, row, n_bounds = (
-        frame.filter(pl.Series(n_bounds > 0)),
-        row[n_bounds > 0],
-        n_bounds[n_bounds > 0],
-    )
+    )  # above them an infinite one tells nothing
+    some = n_bounds > 0
+    frame, row, n_bounds = frame.filter(pl.Series(some)), row[some], n_bounds[some]
     used = frame["used"].to_numpy()
     step = (used[:, None] > predicted.bounds[row] * ROUNDING).sum(axis=1)
     edges: FloatArray = np.array([0.0, *predicted.levels, 1.0])
@@ -210,7 +204,11 @@ def largest_deviation(records: Any, predicted: Predicted, level: float) -> pl.Da
     Source: Page 1954, doi:10.1093/biomet/41.1-2.100; the law of the largest distance: Feller, An
         Introduction to Probability Theory and Its Applications II, X.5.
     """
-    frame = _judge(records, predicted, level)
+    frame = judged(records, predicted, level).drop_nulls("missed")
+    if frame.is_empty():
+        raise InsufficientDataError(
+            "records: no job can be judged; every bound is infinite, or no job is left"
+        )
     misses = frame["missed"].cast(pl.Int64).cum_sum().to_numpy()
     n, allowed = misses.size, 1 - level
     apart = misses - allowed * np.arange(1, n + 1)
@@ -233,16 +231,6 @@ def largest_deviation(records: Any, predicted: Predicted, level: float) -> pl.Da
             "verdict": [wrong if p <= 1 - CONFIDENCE else "as asked"],
         }
     )
-
-
-def _judge(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
-    """Return the jobs whose bound was kept or missed, in the order of their decision."""
-    frame = judged(records, predicted, level).drop_nulls("missed")
-    if frame.is_empty():
-        raise InsufficientDataError(
-            "records: no job can be judged; every bound is infinite, or no job is left"
-        )
-    return frame
 
 
 def _p_of_largest(distance: float) -> float:
@@ -323,13 +311,8 @@ def bet_against(records: Any, predicted: Predicted, *, seed: int = 0) -> pl.Data
 
 LEAST_SCOUTS = 3  # jobs on each side that a comparison needs
 _OF_SCOUTS = {
-    "jeditaskid": pl.Int64,
-    "n_scouts": pl.Int64,
-    "n_others": pl.Int64,
-    "exceeds": pl.Float64,
-    "lo": pl.Float64,
-    "hi": pl.Float64,
-    "p": pl.Float64,
+    **dict.fromkeys(("jeditaskid", "n_scouts", "n_others"), pl.Int64),
+    **dict.fromkeys(("exceeds", "lo", "hi", "p"), pl.Float64),
 }
 
 
@@ -389,14 +372,9 @@ def _compare_scouts(
     result = rank_compare_2indep(others, scouts)
     alike = stats.mannwhitneyu(others, scouts).pvalue
     lo, hi = result.conf_int(alpha=1 - CONFIDENCE)
-    return (
-        scouts.size,
-        others.size,
-        float(result.prob1),
-        max(float(lo), 0.0),
-        min(float(hi), 1.0),
-        max(float(result.pvalue), float(alike)),
-    )
+    ends = max(float(lo), 0.0), min(float(hi), 1.0)
+    p = max(float(result.pvalue), float(alike))
+    return scouts.size, others.size, float(result.prob1), *ends, p
 
 
 def _holm(p: pl.Series) -> pl.Series:
@@ -432,9 +410,9 @@ def support(learnt: Any, records: Any) -> pl.DataFrame:
     rows = [_class(old, new, (c,) if isinstance(c, str) else c) for c in CLASSES]
     rows += [_range(old, new, name) for name in RANGES]
     table = pl.DataFrame(rows, schema=_OF_SUPPORT, orient="row", strict=False)
-    lo, hi = _interval(table["outside"], table["n"])
+    lo, hi = exact_share(table["outside"].to_numpy(), table["n"].to_numpy(), CONFIDENCE)
     share = table["outside"] / table["n"]
-    return table.with_columns(share=share, lo=lo, hi=hi).select(
+    return table.with_columns(share=share, lo=pl.Series(lo), hi=pl.Series(hi)).select(
         *("feature", "learnt_jobs", "n", "outside", "share", "lo", "hi"),
         *("learnt_from", "learnt_to", "example"),
         verdict=pl.when(pl.col("outside") == pl.col("n"))
@@ -447,11 +425,8 @@ def support(learnt: Any, records: Any) -> pl.DataFrame:
 
 _OF_SUPPORT = {
     "feature": pl.String,
-    "learnt_jobs": pl.Int64,
-    "n": pl.Int64,
-    "outside": pl.Int64,
-    "learnt_from": pl.Float64,
-    "learnt_to": pl.Float64,
+    **dict.fromkeys(("learnt_jobs", "n", "outside"), pl.Int64),
+    **dict.fromkeys(("learnt_from", "learnt_to"), pl.Float64),
     "example": pl.String,
 }
 _Row = tuple[str, int, int, int, float | None, float | None, str | None]
@@ -464,15 +439,8 @@ def _class(old: pl.DataFrame, new: pl.DataFrame, names: tuple[str, ...]) -> _Row
     text = pl.concat_str(
         [pl.col(n).cast(pl.String).fill_null("unknown") for n in names], separator=" / "
     )
-    return (
-        " / ".join(names),
-        old.height,
-        new.height,
-        outside.height,
-        None,
-        None,
-        _usual(outside, text),
-    )
+    example = _usual(outside, text)
+    return (" / ".join(names), old.height, new.height, outside.height, None, None, example)
 
 
 def _range(old: pl.DataFrame, new: pl.DataFrame, name: str) -> _Row:
@@ -492,12 +460,3 @@ def _usual(outside: pl.DataFrame, text: pl.Expr) -> str | None:
         return None
     counted = outside.select(said=text)["said"].value_counts(sort=False)
     return str(counted.sort("count", "said", descending=[True, False])["said"][0])
-
-
-def _interval(outside: pl.Series, n: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the exact interval of shares (Clopper and Pearson)."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    pairs = zip(outside.to_list(), n.to_list(), strict=True)
-    bounds = [proportion_confint(k, total, method="beta") for k, total in pairs]
-    return pl.Series([float(lo) for lo, _ in bounds]), pl.Series([float(hi) for _, hi in bounds])

@@ -6,7 +6,6 @@ Every source says how many of its rows became records, and why each other one di
 from brokerlab.estimators.sources.foreign import of_log, of_trace, read_runs
 from brokerlab.estimators.sources.panda import of_archive, of_invex, real_tasks
 from brokerlab.estimators.sources.source import Source
-from brokerlab.estimators.sources.truth import true_misses
 
 __all__ = [
     "Source",
@@ -16,5 +15,4 @@ __all__ = [
     "of_trace",
     "read_runs",
     "real_tasks",
-    "true_misses",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import dataframely as dy
 import numpy as np
@@ -18,6 +18,7 @@ from brokerlab.estimators import sources
 from brokerlab.estimators.sources.panda import TASK_FILES
 from brokerlab.estimators.walltime import sites
 from brokerlab.frames import prepared
+from brokerlab.numerics import FloatArray
 
 NODE_FILES = "gridka-node-benchmarks-*/*.csv*"
 USAGE_FILES = "osg-apel-monthly/*.parquet"
@@ -45,7 +46,7 @@ class PowerStudy:
     shares: pl.DataFrame  # `sites.queue_shares`
     gain: pl.DataFrame  # `sites.power_gain`
     queues: pl.DataFrame  # `sites.queue_means`
-    inside: Inside | None  # the nodes of one site; null: no data
+    inside: dict[str, float] | None  # `inside`, the nodes of one site; null: no data
     drift: Drift | None  # of sites over months; null: no data
     analysis: dict[str, float] | None  # `sites.between_queues` of analysis jobs; null: no data
     synthetic: bool  # the timed jobs were generated
@@ -54,13 +55,11 @@ class PowerStudy:
     def sites(self) -> pl.DataFrame:
         """Return what single numbers say of sites: ``name`` (such as ``drift moved``), ``x, x_lo, x_hi``.
 
-        After ``inside``, ``drift`` and ``analysis`` stand the attributes of :class:`Inside`, keys of :func:`sites.between_queues`, and of the drift
-        ``sites`` (seen in two months or more), ``months, moved, ln_sd, at_default`` (sites that report 12 throughout),
-        ``left_out``.
+        After ``inside``, ``drift`` and ``analysis`` stand the keys of `inside`, `Drift.numbers` and `sites.between_queues`.
         """
         numbers = {
-            "inside": {} if self.inside is None else asdict(self.inside),
-            "drift": {} if self.drift is None else _drift_numbers(self.drift),
+            "inside": self.inside or {},
+            "drift": self.drift.numbers if self.drift else {},
             "analysis": self.analysis or {},
         }
         rows = [
@@ -94,19 +93,6 @@ class PowerStudy:
             "with_none": cpu.filter(low <= 0, high >= 0).height,
         }
         return counts if scaled.height else {}
-
-
-def _drift_numbers(drift: Drift) -> dict[str, float]:
-    return {
-        "sites": drift.by_site.filter(pl.col("months") > 1).height,
-        "months": drift.months["month"].n_unique(),
-        "moved": drift.moved,
-        "moved_lo": drift.moved_lo,
-        "moved_hi": drift.moved_hi,
-        "ln_sd": drift.ln_sd,
-        "at_default": int(drift.by_site["is_default"].sum()),
-        "left_out": drift.left_out,
-    }
 
 
 def read_power(folder: Path | None, archive: Archive | None) -> PowerData:
@@ -255,38 +241,22 @@ class Usage(dy.Schema):
     normalised_hs06s = dy.Int64(metadata={"unit": "HS06 s", "meaning": "wall times core power"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inside:
-    """Spread of core power over the slots of a site."""
-
-    nodes: int
-    slots: int
-    kinds: int  # distinct values: nodes of one model and number of slots share theirs
-    mean: float  # over slots [HS06 per slot]
-    sd: float
-    ln_sd: float  # of the logarithm: about that of times which one core power leaves
-    least: float  # [HS06 per slot]
-    most: float
-    within_tenth: float  # share of slots within a tenth of the mean
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Drift:
+class Drift(NamedTuple):
     """How configured core powers moved."""
 
-    months: pl.DataFrame  # ``site, month, power`` [HS06 per core], ``rows``; by site and month
     by_site: pl.DataFrame  # ``site, months, first, last, steps, range, is_default``; the most first
-    left_out: int  # rows too short to tell
-    ln_sd: float  # between sites, of the logarithm of the last core power
-    moved: float  # share of sites with a step (more than 1 % in a month), interval by Wilson
-    moved_lo: float
-    moved_hi: float
+    # ``sites`` (seen in two months or more), ``months, moved, moved_lo, moved_hi`` (share of these with a step of more than 1 % in
+    # a month, interval by Wilson), ``ln_sd`` (between sites, of the logarithm of the last core power), ``at_default`` (sites that
+    # report 12 throughout), ``left_out`` (rows too short to tell)
+    numbers: dict[str, float]
 
 
-def inside(nodes: Any) -> Inside:
+def inside(nodes: Any) -> dict[str, float]:
     """Say how core power is spread over the slots of one site.
 
-    All nodes of the site are there, so that there is no interval; another site has other nodes.
+    ``nodes, slots, kinds`` (distinct values: nodes of one model and number of slots share theirs), ``mean, sd, least, most`` [HS06 per
+    slot], ``ln_sd`` (of the logarithm: about that of times which one core power leaves), ``within_tenth`` (share of slots within a tenth
+    of the mean). All nodes of the site are there, so that there is no interval; another site has other nodes.
 
     Source: calibration.md 5.
     """
@@ -296,19 +266,24 @@ def inside(nodes: Any) -> Inside:
         raise InsufficientDataError("nodes: none has job slots and an HS06 value above 0")
     weight = frame["jobslots"].to_numpy()
     power = frame["hs06"].to_numpy() / weight
-    mean = float(np.average(power, weights=weight))
-    logs = np.log(power)
-    return Inside(
-        nodes=frame.height,
-        slots=int(weight.sum()),
-        kinds=int(np.unique(np.round(power, 6)).size),
-        mean=mean,
-        sd=float(np.sqrt(np.average((power - mean) ** 2, weights=weight))),
-        ln_sd=float(np.sqrt(np.average((logs - np.average(logs, weights=weight)) ** 2, weights=weight))),
-        least=float(power.min()),
-        most=float(power.max()),
-        within_tenth=float(weight[np.abs(power / mean - 1) <= 0.1].sum() / weight.sum()),
-    )  # fmt: skip
+    mean, ln_sd = float(np.average(power, weights=weight)), _spread(np.log(power), weight)
+    return {
+        "nodes": frame.height,
+        "slots": int(weight.sum()),
+        "kinds": int(np.unique(np.round(power, 6)).size),
+        "mean": mean,
+        "sd": _spread(power, weight),
+        "ln_sd": ln_sd,
+        "least": float(power.min()),
+        "most": float(power.max()),
+        "within_tenth": float(weight[np.abs(power / mean - 1) <= 0.1].sum() / weight.sum()),
+    }
+
+
+def _spread(values: FloatArray, weights: FloatArray) -> float:
+    """Return a weighted standard deviation."""
+    mean = np.average(values, weights=weights)
+    return float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
 
 
 def drift(usage: Any) -> Drift:
@@ -347,12 +322,14 @@ def drift(usage: Any) -> Drift:
     several = by_site.filter(pl.col("months") > 1)
     moved = several.filter(pl.col("steps") > 0).height
     lo, hi = proportion_confint(moved, max(several.height, 1), method="wilson")
-    return Drift(
-        months=months,
-        by_site=by_site,
-        left_out=frame.height - used.height,
-        ln_sd=float(np.std(np.log(by_site["last"].to_numpy()), ddof=1)) if by_site.height > 1 else 0.0,
-        moved=moved / max(several.height, 1),
-        moved_lo=float(lo),
-        moved_hi=float(hi),
-    )  # fmt: skip
+    numbers = {
+        "sites": several.height,
+        "months": months["month"].n_unique(),
+        "moved": moved / max(several.height, 1),
+        "moved_lo": float(lo),
+        "moved_hi": float(hi),
+        "ln_sd": float(np.std(np.log(by_site["last"].to_numpy()), ddof=1)) if by_site.height > 1 else 0.0,
+        "at_default": int(by_site["is_default"].sum()),
+        "left_out": frame.height - used.height,
+    }  # fmt: skip
+    return Drift(by_site, numbers)

@@ -50,20 +50,15 @@ def power_slopes(jobs: Any) -> pl.DataFrame:
 
     Source: calibration.md 5; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
     """
-    schema = {
-        "jeditaskid": pl.Int64,
-        "time": pl.String,
-        "jobs": pl.Int64,
-        "queues": pl.Int64,
-        **dict.fromkeys(("slope", "slope_lo", "slope_hi", "between_sd", "within_sd"), pl.Float64),
-        "missing": pl.String,
-    }
     rows = []
     for task, time, part in _parts(_timed(jobs), per_event=True):
         notes = _cannot(part)
         head = {"jeditaskid": task, "time": time, "jobs": part.height, "queues": part["queue"].n_unique()}  # fmt: skip
         rows.append(head | ({"missing": notes} if notes else _slope(part)))
-    return pl.DataFrame(rows, schema=schema)
+    numbers = dict.fromkeys(
+        ("slope", "slope_lo", "slope_hi", "between_sd", "within_sd"), pl.Float64
+    )
+    return pl.DataFrame(rows, schema={**_KEYS, **_COUNTS, **numbers, "missing": pl.String})
 
 
 def queue_shares(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
@@ -95,7 +90,8 @@ def queue_shares(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFram
                     **shares(sums, rng, n_boot=n_boot),
                 }
             )
-    return pl.DataFrame(rows, schema=_SHARES)
+    numbers = dict.fromkeys(_SHARES, pl.Float64)
+    return pl.DataFrame(rows, schema={**_KEYS, "scaled": pl.Boolean, **_COUNTS, **numbers})
 
 
 def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
@@ -141,7 +137,8 @@ def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
             }
             for k, name in enumerate(names)
         ]
-    return pl.DataFrame(rows, schema=_GAIN)
+    numbers = dict.fromkeys(_GAIN, pl.Float64)
+    return pl.DataFrame(rows, schema={**_KEYS, "way": pl.String, **_COUNTS, **numbers})
 
 
 def queue_means(jobs: Any) -> pl.DataFrame:
@@ -159,31 +156,15 @@ def queue_means(jobs: Any) -> pl.DataFrame:
         for task, time, part in _parts(_timed(jobs), per_event=True)
         if part["queue"].n_unique() >= FEWEST_QUEUES
     ]  # fmt: skip
-    kinds = {"jeditaskid": pl.Int64, "time": pl.String, "queue": pl.String, "jobs": pl.Int64,
-             "corepower": pl.Float64, "per_event": pl.Float64}  # fmt: skip
-    return pl.concat(parts) if parts else pl.DataFrame(schema=kinds)
+    numbers = {"jobs": pl.Int64, "corepower": pl.Float64, "per_event": pl.Float64}
+    empty = pl.DataFrame(schema={**_KEYS, "queue": pl.String, **numbers})
+    return pl.concat(parts) if parts else empty
 
 
-_SHARES = {
-    "jeditaskid": pl.Int64,
-    "time": pl.String,
-    "scaled": pl.Boolean,
-    "jobs": pl.Int64,
-    "queues": pl.Int64,
-    **dict.fromkeys(
-        ("sd", "sd_lo", "sd_hi", "within_sd", "share", "share_lo", "share_hi"), pl.Float64
-    ),
-}
-_GAIN = {
-    "jeditaskid": pl.Int64,
-    "time": pl.String,
-    "way": pl.String,
-    "jobs": pl.Int64,
-    "queues": pl.Int64,
-    **dict.fromkeys(
-        ("error", "ratio", "ratio_lo", "ratio_hi", "job_error", "job_ratio"), pl.Float64
-    ),
-}
+_KEYS = {"jeditaskid": pl.Int64, "time": pl.String}
+_COUNTS = {"jobs": pl.Int64, "queues": pl.Int64}
+_SHARES = ("sd", "sd_lo", "sd_hi", "within_sd", "share", "share_lo", "share_hi")
+_GAIN = ("error", "ratio", "ratio_lo", "ratio_hi", "job_error", "job_ratio")
 
 
 def _timed(jobs: Any) -> pl.DataFrame:
@@ -308,15 +289,7 @@ def shares(sums: FloatArray, rng: np.random.Generator, *, n_boot: int) -> dict[s
     sd, within, share = split(sums.sum(axis=0))
     drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
     (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], TAILS).tolist() for k in (0, 2))
-    return {
-        "sd": sd,
-        "sd_lo": sd_lo,
-        "sd_hi": sd_hi,
-        "within_sd": within,
-        "share": share,
-        "share_lo": lo,
-        "share_hi": hi,
-    }
+    return dict(zip(_SHARES, (sd, sd_lo, sd_hi, within, share, lo, hi), strict=True))
 
 
 def moments(part: pl.DataFrame) -> FloatArray:

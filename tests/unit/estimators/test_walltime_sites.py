@@ -128,10 +128,10 @@ def test_few_queues_are_told_or_left_out():
 
 def test_spread_inside_a_site_counts_slots():
     found = inside(pl.DataFrame({"jobslots": [10, 30, 0], "hs06": [100.0, 600.0, 5.0]}))
-    assert (found.nodes, found.slots, found.kinds) == (2, 40, 2)
-    assert found.mean == pytest.approx(17.5)
-    assert found.sd == pytest.approx(np.sqrt(0.25 * 7.5**2 + 0.75 * 2.5**2))
-    assert found.within_tenth == 0.0
+    assert (found["nodes"], found["slots"], found["kinds"]) == (2, 40, 2)
+    assert found["mean"] == pytest.approx(17.5)
+    assert found["sd"] == pytest.approx(np.sqrt(0.25 * 7.5**2 + 0.75 * 2.5**2))
+    assert found["within_tenth"] == 0.0
     with pytest.raises(InsufficientDataError, match="job slots"):
         inside(pl.DataFrame({"jobslots": [0], "hs06": [1.0]}))
 
@@ -152,7 +152,7 @@ def test_a_step_of_a_site_and_rows_too_short_to_tell():
     assert first["range"] == pytest.approx(0.1)
     assert second["is_default"]
     assert not first["is_default"]
-    assert found.left_out == 1
-    assert found.moved == 0.5
+    assert found.numbers["left_out"] == 1
+    assert found.numbers["moved"] == 0.5
     with pytest.raises(InsufficientDataError, match="10000 s"):
         drift(usage.with_columns(wall_s=pl.lit(5)))

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import DataError
-from brokerlab.estimators.sources import of_archive, true_misses
+from brokerlab.estimators.sources import of_archive
 from brokerlab.worlds import synthesise
+from tests.unit.estimators.sources.true_misses import true_misses
 
 
 @pytest.fixture(scope="module")
