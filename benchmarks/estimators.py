@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.leader import BestSoFar
 from benchmarks.real_systems import System, systems
 from brokerlab.estimators.allocation import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
 from brokerlab.estimators.estimator import GRID, Estimator, Predicted
 from brokerlab.estimators.evaluation import fit_and_calibrate, learners, replay_left_out
 from brokerlab.estimators.held import hold
-from brokerlab.estimators.leader import BestSoFar
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.offered import (

@@ -2,8 +2,12 @@
 
 `of_archive` reads what the jobs of an archive used. Every estimator is made for a quantity and then told ``fit``,
 ``conformalize``, ``predict`` and ``update`` (`Estimator`); `Hierarchy` is the one that learns per task. `held.HeldBounds` holds
-the bounds of any of them to their levels, `leader.BestSoFar` follows what has cost least; ``scoring`` is one table of all, and
+the bounds of any of them to their levels, `allocation.cheapest` chooses what to give; `compare` is one table of all, and
 `docs/estimators.md` says how they do on what they have not seen.
+
+Half of the room are the models, each a file with its compiled steps (``deployed``, ``hierarchy``, ``likejobs``, ``mixture``,
+``quantiles``); the rest reads records (``sources``), judges (``scoring``, ``trial``, ``evaluation``, ``trust``, ``doubts``) and keeps
+(``saving``, ``card``).
 """
 
 from typing import TYPE_CHECKING

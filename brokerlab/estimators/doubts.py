@@ -107,12 +107,9 @@ class Doubts:
 
 
 _FAILURES = {
-    "check": pl.String,
-    "feature": pl.String,
-    "failed": pl.Int64,
-    "of": pl.Int64,
-    "worst": pl.String,
-    "doubt": pl.String,
+    **dict.fromkeys(("check", "feature"), pl.String),
+    **dict.fromkeys(("failed", "of"), pl.Int64),
+    **dict.fromkeys(("worst", "doubt"), pl.String),
 }
 
 
@@ -127,9 +124,9 @@ def check_model(
     judged = trial.production
     which = judged["jeditaskid"].unique(maintain_order=True).to_list() if by_task else [None]
     supports = [
-        trust.support(learnt(task), _of_task(judged, task)).select(
-            pl.lit(task, dtype=pl.Int64).alias("jeditaskid"), pl.all()
-        )
+        trust.support(
+            learnt(task), judged if task is None else judged.filter(jeditaskid=task)
+        ).select(pl.lit(task, dtype=pl.Int64).alias("jeditaskid"), pl.all())
         for task in which
     ]
     return Doubts(
@@ -140,10 +137,6 @@ def check_model(
         scouts=_scouts(trial.records),
         support=pl.concat(supports),
     )
-
-
-def _of_task(records: pl.DataFrame, task: int | None) -> pl.DataFrame:
-    return records if task is None else records.filter(pl.col("jeditaskid") == task)
 
 
 def _check_tasks(trial: Trial, model: str) -> pl.DataFrame:
@@ -164,18 +157,10 @@ def _check_tasks(trial: Trial, model: str) -> pl.DataFrame:
                 "bet": bet["verdict"],
             }
         )
-    return pl.DataFrame(rows, schema=_TASKS)
-
-
-_TASKS = {
-    "jeditaskid": pl.Int64,
-    "n": pl.Int64,
-    "missed": pl.Int64,
-    "p": pl.Float64,
-    "verdict": pl.String,
-    "log10_largest": pl.Float64,
-    "bet": pl.String,
-}
+    kinds = {"p": pl.Float64, "log10_largest": pl.Float64, "verdict": pl.String, "bet": pl.String}
+    whole = dict.fromkeys(("jeditaskid", "n", "missed"), pl.Int64)
+    columns = ("jeditaskid", "n", "missed", "p", "verdict", "log10_largest", "bet")
+    return pl.DataFrame(rows, schema={name: {**whole, **kinds}[name] for name in columns})
 
 
 def _scouts(records: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab.errors import DataError, SchemaError, nearest, reading, writing
 from brokerlab.estimators.estimator import check_levels
 from brokerlab.estimators.held import HeldBounds
-from brokerlab.estimators.records import Records
+from brokerlab.estimators.records import Records, wrong_records
 from brokerlab.estimators.saving import Saved
 
 HAS_FINISHED = "pandaid: is among the finished jobs"
@@ -189,29 +189,11 @@ def _cast(frame: pl.DataFrame, use: Use) -> tuple[pl.DataFrame, list[pl.Expr]]:
     cast = pl.DataFrame(made)
     known = pl.col("ended_s") if use == "seen" else pl.lit(0.0)
     cast = cast.with_columns(pl.col("decided_s").fill_null(known))
-    reasons += [pl.when(bad).then(pl.lit(message)) for message, bad in _rules(use).items()]
+    rules = {f"{name}: null, a value is needed": pl.col(name).is_null() for name in NEEDED[use]}
+    twice = ~pl.col("pandaid").is_first_distinct() & pl.col("pandaid").is_not_null()
+    rules |= wrong_records() | {"pandaid: is there already in an earlier row": twice}
+    reasons += [pl.when(bad).then(pl.lit(message)) for message, bad in rules.items()]
     return cast, reasons
-
-
-def _rules(use: Use) -> dict[str, pl.Expr]:
-    """Return why rows are refused: reason to condition."""
-    number = pl.col("decided_s")
-    rules = {f"{name}: null, a value is needed": pl.col(name).is_null() for name in NEEDED[use]} | {
-        "cores: at least 1 is allowed": pl.col("cores") < 1,
-        "pandaid: is there already in an earlier row": ~pl.col("pandaid").is_first_distinct()
-        & pl.col("pandaid").is_not_null(),
-        "decided_s: a finite number is needed": ~number.is_finite(),
-    }
-    if use == "jobs":
-        return rules
-    return rules | {
-        "used: a finite number above 0 is needed": ~(pl.col("used") > 0)
-        | pl.col("used").is_infinite(),
-        "ended_s: a finite number is needed": ~pl.col("ended_s").is_finite(),
-        "ended_s: not before decided_s": pl.col("ended_s") < number,
-        "wall_s: a finite number of at least 0 is needed": ~(pl.col("wall_s") >= 0)
-        | pl.col("wall_s").is_infinite(),
-    }
 
 
 def _default(name: str) -> float | bool | None:

@@ -68,6 +68,23 @@ class Records(dy.Schema):
     )
 
 
+_MAY_BE_NULL = ("input_mb", "corepower", "requested", "sent", "started_s")
+"""Numbers that nothing is lost without; an end that is none is refused."""
+
+
+def wrong_records() -> dict[str, pl.Expr]:
+    """Tell which rows cannot be, by what they should be."""
+    used, wall_s, decided_s, ended_s = map(pl.col, ("used", "wall_s", "decided_s", "ended_s"))
+    return {
+        "used: a finite number above 0 is needed": ~(used.is_finite() & (used > 0)),
+        "cores: at least 1 is allowed": pl.col("cores") < 1,
+        "wall_s: a finite number of at least 0 is needed": ~(wall_s.is_finite() & (wall_s >= 0)),
+        "decided_s: a finite number is needed": ~decided_s.is_finite(),
+        "ended_s: a finite number is needed": ~ended_s.is_finite(),
+        "ended_s: not before decided_s": ended_s < decided_s,
+    }
+
+
 def checked(records: Any) -> pl.DataFrame:
     """Return records in the order in which they are decided, held to their contract.
 
@@ -75,17 +92,9 @@ def checked(records: Any) -> pl.DataFrame:
     """
     frame = prepared({"records": records}, {"records": Records})["records"]
     frame = frame.with_columns(
-        pl.when(_finite(name)).then(name).alias(name) for name in _MAY_BE_NULL
+        pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _MAY_BE_NULL
     )
-    wrong = {
-        "used: a finite number above 0 is allowed": ~_finite("used") | (pl.col("used") <= 0),
-        "cores: at least 1 is allowed": pl.col("cores") < 1,
-        "wall_s: 0 or more, and finite, is allowed": ~_finite("wall_s") | (pl.col("wall_s") < 0),
-        "decided_s: a finite number is needed": ~_finite("decided_s"),
-        "ended_s: a finite number is needed, or null": ~_finite("ended_s"),
-        "ended_s: not before decided_s": pl.col("ended_s") < pl.col("decided_s"),
-        "pandaid: each job once": pl.col("pandaid").is_duplicated(),
-    }
+    wrong = wrong_records() | {"pandaid: each job once": pl.col("pandaid").is_duplicated()}
     counts = frame.select(where.sum().alias(message) for message, where in wrong.items()).row(0)
     result = [
         f"records.{message}; {n} rows, such as pandaid"
@@ -96,12 +105,3 @@ def checked(records: Any) -> pl.DataFrame:
     if result:
         raise DataError("; ".join(result) + "; mend or leave out those rows")
     return frame.sort("decided_s", "pandaid")
-
-
-_MAY_BE_NULL = ("input_mb", "corepower", "requested", "sent", "started_s")
-"""Numbers that nothing is lost without; an end that is none is refused."""
-
-
-def _finite(name: str) -> pl.Expr:
-    """Tell whether a number is neither infinite nor NaN, which Polars orders above all others."""
-    return pl.col(name).is_finite()

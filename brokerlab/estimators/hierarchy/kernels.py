@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from brokerlab.compiled import compiled
+from brokerlab.estimators.seen import put_in, take_out
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 TASK_WINDOW, PAIR_WINDOW = 512, 128  # latest scores that are kept
@@ -137,17 +138,11 @@ def class_of(known: Known, t: int, p: int) -> int:
 @compiled
 def keep(latest: FloatArray, ascending: FloatArray, count: int, score: float) -> None:
     """Add a score to a window of the latest ones, kept in order of arrival and ascending."""
-    size = min(count, latest.size)
-    place = count % latest.size
+    size, place = min(count, latest.size), count % latest.size
     if count >= latest.size:  # the oldest leaves
-        gone = np.searchsorted(ascending[:size], latest[place])
-        for k in range(gone, size - 1):
-            ascending[k] = ascending[k + 1]
         size -= 1
-    at = np.searchsorted(ascending[:size], score)
-    for k in range(size, at, -1):
-        ascending[k] = ascending[k - 1]
-    ascending[at] = score
+        take_out(ascending, 0, size + 1, latest[place])
+    put_in(ascending, 0, size, score)
     latest[place] = score
 
 

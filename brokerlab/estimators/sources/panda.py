@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -274,14 +273,6 @@ TASK_FILES = f"panda-invex-jobs/{PATTERN}"  # whole tasks in a folder of real da
 FORMAT = "invex"
 
 
-@dataclass(frozen=True)
-class _Read:
-    """Jobs of all files as the archive would hold them, with ``corepower``; what could not be read."""
-
-    jobs: pl.DataFrame
-    refused: int
-
-
 def real_tasks(folder: Path, quantity: Quantity, *, ids_per_s: float = 10.0) -> dict[At, Source]:
     """Read the whole tasks of a folder of real data by both clocks; empty where it has none."""
     files = sorted(folder.glob(TASK_FILES))
@@ -316,14 +307,13 @@ def of_invex(
     check_choices(quantity, at)
     if not 0 < ids_per_s < float("inf"):
         raise ConfigError(f"ids_per_s = {ids_per_s}: a finite number above 0 is allowed")
-    result = _read(_paths(files))
-    rows = _with_clock(result.jobs, ids_per_s).lazy()
+    jobs, refused = _read(_paths(files))
+    rows = _with_clock(jobs, ids_per_s).lazy()
     reasons = {
         "recorded twice": ~pl.col("pandaid").is_first_distinct(),
         **reasons_against(quantity, at),
     }
     columns = columns_of_jobs(quantity, at) | {
-        "kind": pl.lit(None, dtype=pl.String),
         "corepower": pl.col("corepower"),
         "requested": _sent_to_scouts(quantity),
     }
@@ -331,7 +321,7 @@ def of_invex(
         f"creation by pandaid, {ids_per_s:g} ids/s; scouts by assignedpriority; core power from hs06sec;"
         " requested as the scouts were sent"
     )
-    return sift(rows, reasons, columns, quantity=quantity, refused=result.refused, notes=(note,))
+    return sift(rows, reasons, columns, quantity=quantity, refused=refused, notes=(note,))
 
 
 def _paths(files: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -347,8 +337,8 @@ def _paths(files: str | Path | Iterable[str | Path]) -> list[Path]:
     return paths
 
 
-def _read(paths: list[Path]) -> _Read:
-    """Read every file as the archive's reader does, and join the core power of its queues."""
+def _read(paths: list[Path]) -> tuple[pl.DataFrame, int]:
+    """Return the jobs of all files as the archive would hold them, with ``corepower`` of their queues, and how many could not be read."""
     parts, refused = [], 0
     for path in paths:
         kind = detect(path)
@@ -361,15 +351,10 @@ def _read(paths: list[Path]) -> _Read:
         result = batches["jobs"]
         jobs, _ = schema.split("jobs", result.frame, source=path.name, rows=result.rows)
         refused += result.frame.height - jobs.height + result.refused.height
-        power = pl.lit(None, dtype=pl.Float64).alias("corepower")
-        jobs = jobs.select(NEEDED)
-        if "queues" in batches:
-            queues = batches["queues"].frame.select("panda_queue", "corepower")
-            jobs = jobs.join(queues, left_on="computingsite", right_on="panda_queue", how="left")
-        else:
-            jobs = jobs.with_columns(power)
-        parts.append(jobs)
-    return _Read(pl.concat(parts), refused)
+        queues = batches["queues"].frame if "queues" in batches else empty("queues")
+        power = queues.select(computingsite="panda_queue", corepower="corepower")
+        parts.append(jobs.select(NEEDED).join(power, on="computingsite", how="left"))
+    return pl.concat(parts), refused
 
 
 def _with_clock(jobs: pl.DataFrame, ids_per_s: float) -> pl.DataFrame:

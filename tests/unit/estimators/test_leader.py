@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.leader import BestSoFar, candidates
 from brokerlab.estimators.deployed import DEPLOYED, PercentileMemory, Recorded, Rule, Seen
-from brokerlab.estimators.leader import BestSoFar, candidates
 from brokerlab.estimators.likejobs import LikeJobs
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 

@@ -130,5 +130,5 @@ def test_wrong_calls():
         estimator.replay(records, levels=(0.9, 0.5))
     with pytest.raises(InsufficientDataError, match="no finished job"):
         estimator.fit(records.with_columns(censored=True))
-    with pytest.raises(DataError, match="above 0 is allowed"):
+    with pytest.raises(DataError, match="above 0 is needed"):
         estimator.fit(records.with_columns(used=0.0))
