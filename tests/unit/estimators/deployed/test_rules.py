@@ -16,6 +16,7 @@ from brokerlab.estimators.deployed import (
     Seen,
 )
 from brokerlab.numerics import percentile
+from tests.estimator_kit import assert_never_looks_ahead, random_records
 from tests.unit.estimators.records_toys import records
 
 INF = float("inf")
@@ -229,3 +230,13 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ConfigError, match="levels"):
         Rule("x", PercentileMemory(Seen(50))).replay(records([1]), levels=(0.9, 0.5))
     assert "x" in repr(Rule("x", PercentileWalltime(Seen(50))))
+
+
+RULES = [(q, rule) for q in ("memory", "walltime") for rule in deployed.rules(q, scouts=5)]
+RULES += [("walltime", rule) for rule in deployed.log_rules()]
+
+
+@pytest.mark.parametrize(("quantity", "rule"), RULES, ids=[f"{q} {r.name}" for q, r in RULES])
+def test_a_rule_never_looks_ahead(quantity, rule):
+    records = random_records(70, seed=3, tasks=3, quantity=quantity)
+    assert_never_looks_ahead(rule, records, cuts=3)
