@@ -385,16 +385,14 @@ def best_partition(
     queue: Callable[[], Queue],
     *,
     submit_time: float = 0.0,
-    most_levels: int = MOST_LEVELS,
 ) -> Run:
     """Run every partition of the levels into consecutive pilots, and return the run that ended first.
 
     Source: workflows.md 10.
     """
-    if len(dag.levels) > min(most_levels, MOST_LEVELS):
+    if len(dag.levels) > MOST_LEVELS:
         raise ConfigError(
-            f"workflow {dag.name!r}: best_partition tries at most {min(most_levels, MOST_LEVELS)} levels, "
-            f"this one has {len(dag.levels)}"
+            f"workflow {dag.name!r}: best_partition tries at most {MOST_LEVELS} levels, this one has {len(dag.levels)}"
         )
     runs = (
         run(dag, queue(), partition(groups), submit_time=submit_time)
