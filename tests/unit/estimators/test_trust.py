@@ -204,7 +204,7 @@ def test_some_of_the_predicted_jobs_may_be_judged_in_any_order():
 def test_wrong_questions_are_refused():
     frame = records(10)
     model = expected(frame)
-    with pytest.raises(ConfigError, match=r"level = 0\.8"):
+    with pytest.raises(ConfigError, match=r"level 0\.8"):
         coverage_by(frame, model, 0.8)
     with pytest.raises(ConfigError, match="did you mean 'queue'"):
         coverage_by(frame, model, 0.9, by=("queues",))
