@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import BrokerlabWarning, ConfigError, InsufficientDataError
-from brokerlab.workflows import machines, shapes
+from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import BatchSystem, compare, differences, instants, shape_checks
 from brokerlab.workflows.compare import cells as processes
 from brokerlab.workflows.compare.cells import BESIDE, chosen
@@ -22,7 +22,7 @@ TIMES = 4
 
 @pytest.fixture(scope="module")
 def system():
-    return BatchSystem(machines.background(days=3, hosts=16, seed=2), 16, "easy", "toy")
+    return BatchSystem(synthetic.background(days=3, hosts=16, seed=2), 16, "easy", "toy")
 
 
 @pytest.fixture(scope="module")

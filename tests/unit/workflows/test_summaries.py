@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.workflows import machines, shapes
+from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import (
     BatchSystem,
     against_better,
@@ -142,7 +142,7 @@ def test_the_row_that_decides_has_an_interval_beside_1(rows, counts, system):
 
 def test_waits_are_scored_on_later_jobs_of_every_load_once():
     """KTH under three policies is one load; of the later half of its jobs every one is told by the queue itself."""
-    jobs = machines.background(days=4, hosts=8, seed=3)
+    jobs = synthetic.background(days=4, hosts=8, seed=3)
     easy, fcfs = (BatchSystem(jobs, 8, policy, "toy") for policy in ("easy", "fcfs"))
     found = score_predictions({"easy": easy, "fcfs": fcfs})
     assert found["system"].unique().to_list() == ["easy"]
@@ -155,13 +155,13 @@ def test_waits_are_scored_on_later_jobs_of_every_load_once():
 
 
 def test_a_load_without_jobs_has_no_waits_to_predict():
-    empty = BatchSystem(machines.background(days=1, hosts=8).head(0), 8)
+    empty = BatchSystem(synthetic.background(days=1, hosts=8).head(0), 8)
     with pytest.raises(InsufficientDataError, match="idle: there is no job in its load"):
         score_predictions({"idle": empty})
 
 
 def test_estimated_waits_grow_with_hosts():
-    jobs = machines.background(days=4, hosts=8, seed=3)
+    jobs = synthetic.background(days=4, hosts=8, seed=3)
     systems = {name: BatchSystem(jobs, 8, name, "toy") for name in ("easy", "fcfs")}
     found = estimated_waits(systems, {"easy": (1e5, 2e5), "fcfs": (1e5, 2e5)})
     assert found["size"].unique(maintain_order=True).to_list() == ["1 host", "half", "all"]
@@ -176,7 +176,7 @@ def test_estimated_waits_grow_with_hosts():
 
 @pytest.fixture(scope="module")
 def comparison():
-    system = BatchSystem(machines.background(days=3, hosts=16, seed=2), 16, "easy", "toy")
+    system = BatchSystem(synthetic.background(days=3, hosts=16, seed=2), 16, "easy", "toy")
     flows = {"fork": shapes.fork_join(12, runtime=600)}
     names = (PAPER, NOTES, ONE_JOB, PER_TASK)
     return compare(flows, {"easy": system}, strategies=names, times=3, workers=1)
@@ -214,7 +214,7 @@ def test_bars_cover_every_job_from_submission_to_end(comparison):
 def partly_failed():
     """A task of 100 s that is thought to take 10 s: one job holds it beside a longer one, a job of its own is killed each time."""
     tasks = pl.DataFrame({"task_id": ["a", "b"], "runtime": 100.0, "estimate": [10.0, 200.0]})
-    system = BatchSystem(machines.background(days=1, hosts=16, seed=3), 16, "easy", "toy")
+    system = BatchSystem(synthetic.background(days=1, hosts=16, seed=3), 16, "easy", "toy")
     flows = {"under": workflow(tasks, []), "fork": shapes.fork_join(12, runtime=600)}
     return compare(flows, {"easy": system}, strategies=(PAPER, ONE_JOB, PER_TASK), times=2, workers=1)  # fmt: skip
 
