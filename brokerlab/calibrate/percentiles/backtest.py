@@ -256,13 +256,16 @@ def backtest(
     now = Setting(*current) if current else current_setting(inputs.config, parameter)
     offered = chosen.margins if margins is None else margins
     grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
-    slots = total(history.map(partial(_slots, tasks=tasks)))
+    slots = total(
+        history.map(lambda h: slots_by_queue(h.quantities.join(tasks, on="jeditaskid", how="semi")))
+    )
     prepared = partial(
         _prepare, tasks=tasks, queues=inputs.queues, slots=slots, parameter=chosen, made=made
     )
     parts = history.keep(prepared)
     result = parts.map(lambda part: (part.counts, part.gap, part.sites))
-    counts = counts_added([each[0] for each in result])
+    counts = {name: sum(each[0][name] for each in result) for name in result[0][0]}
+    counts["n_tasks_given"] = result[0][0]["n_tasks_given"]  # the same ones to every chunk
     if not counts["n_tasks"]:
         raise InsufficientDataError(nothing_left(chosen, counts, made))
     dates = tasks.select(pl.col("^(jeditaskid|creationdate)$"))
@@ -306,18 +309,15 @@ def _grid(
     ]
     if problems:
         raise ConfigError("back-test grid: " + "; ".join(problems))
-    all_ranks, all_margins = dict.fromkeys(ranks), dict.fromkeys(margins)
+    all_ranks, all_margins = (dict.fromkeys(values) for values in (ranks, margins))
     all_minima = dict.fromkeys(minima)
     more = [current, *also]
+    every_rank = dict.fromkeys([*all_ranks, *(each.rank for each in more)])
     problems += [
-        f"rank {r}: allowed are whole numbers 0 to 100"
-        for r in dict.fromkeys([*all_ranks, *(each.rank for each in more)])
-        if not _whole(r, 100)
-    ]
-    problems += [
-        f"margin {m}: allowed are whole numbers 0 to 1000"
-        for m in all_margins
-        if not _whole(m, 1000)
+        f"{name} {value}: allowed are whole numbers 0 to {top}"
+        for name, values, top in (("rank", every_rank, 100), ("margin", all_margins, 1000))
+        for value in values
+        if not _whole(value, top)
     ]
     problems += [
         f"minimum {least}: allowed are whole numbers of at least 0 [MB], or None"
@@ -341,11 +341,6 @@ def _whole(value: object, top: float) -> bool:
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
-def _slots(history: JobHistory, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Sum the core-hours of a chunk by queue."""
-    return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
-
-
 def _prepare(
     history: JobHistory,
     tasks: pl.DataFrame,
@@ -364,12 +359,6 @@ def _prepare(
         gap=scout_gap(sample.jobs),
         sites=set(sample.scored["computingsite"].drop_nulls().unique()),
     )
-
-
-def counts_added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    """Add counts over chunks, to which all of them were given the same tasks."""
-    sums = {name: sum(each[name] for each in counts) for name in counts[0]}
-    return sums | {"n_tasks_given": counts[0]["n_tasks_given"]}
 
 
 def _queue_counts(queues: pl.DataFrame, parameter: Parameter, seen: set[str]) -> dict[str, int]:
