@@ -39,11 +39,11 @@ from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find, rows, rows_of
 from brokerlab.gdpconfig.ranges import Trial, known_rows, trial_of
-from brokerlab.lifecycle.classification.settings import COMPONENT as CLASS_COMPONENT
-from brokerlab.lifecycle.classification.settings import KEYS as CLASS_KEYS
+from brokerlab.lifecycle.classification.rules import COMPONENT as CLASS_COMPONENT
+from brokerlab.lifecycle.classification.rules import KEYS as CLASS_KEYS
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories
 from brokerlab.lifecycle.timeouts import decide as decide_waits
-from brokerlab.lifecycle.timeouts.settings import ANALY_TIMEOUT, FRACTION, NQUEUE, RATIO, Limits
+from brokerlab.lifecycle.timeouts.facts import ANALY_TIMEOUT, FRACTION, NQUEUE, RATIO, Limits
 from brokerlab.rulesets import changed_outcomes
 from brokerlab.scouts import ScoutRules, estimate, retry_checks
 from brokerlab.scouts.checks import checks

@@ -1,7 +1,8 @@
 """How long work waits: classes of sites, users and tasks, and the rules that end waiting.
 
 `classes` rates the queues of an archive over time, `waiting` says which timeouts fire and what became of the jobs. The
-rules are in ``classification`` and ``timeouts``, what follows from them over a period in ``class_history`` and ``waits``.
+rules are in ``classification`` and ``timeouts``, what follows from them over a period in ``class_history`` and ``waits``;
+both read the status of jobs over time by ``states``.
 """
 
 from typing import TYPE_CHECKING

@@ -11,7 +11,7 @@ import pytest
 
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage
-from brokerlab.lifecycle.timeouts.contracts import FAST_TABLES, TABLES
+from brokerlab.lifecycle.timeouts.facts import FAST_TABLES, TABLES
 from tests.oracle import vectors
 
 RULES = TimeoutRules("production")

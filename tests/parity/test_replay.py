@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying import counts, places, plan, task_tables
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.lifecycle import status_log
+from brokerlab.lifecycle import states
 from tests.one_value import job_counts
 from tests.unit.brokerage.replaying.toys import LOG, SCHEMA, at
 
@@ -74,7 +74,7 @@ def tables() -> dict[str, pl.DataFrame]:
         )
         for _ in range(draw.choice([0, 0, 3])):
             moment = at(draw.randrange(-60, 300))
-            log.append((number, draw.choice(status_log.ORDER), moment, maybe("Q", "S")))
+            log.append((number, draw.choice(states.ORDER), moment, maybe("Q", "S")))
     of_users = [
         {
             "produsername": draw.choice(["ann", "bob", None]),

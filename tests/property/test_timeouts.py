@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage, would_fire
-from brokerlab.lifecycle.timeouts.contracts import TABLES
+from brokerlab.lifecycle.timeouts.facts import TABLES
 from brokerlab.lifecycle.timeouts.rule import LIVE
 
 NOW = datetime(2026, 3, 30)

@@ -27,7 +27,7 @@ from brokerlab.archive.contracts import read_as
 from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.brokerage.replaying.clock import Clock, spread
 from brokerlab.engines import collect, narrow, same_engine, unpivot
-from brokerlab.lifecycle.status_log import entries
+from brokerlab.lifecycle.states import entries
 
 GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
 """What jobs are counted by, besides their status."""
@@ -108,7 +108,7 @@ def spans(
 ) -> nw.LazyFrame[Any]:
     """Turn log entries into spans of one status each, ``enter`` to ``leave`` (null: to this day), with what is kept of the jobs.
 
-    An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.status_log.entries`); the last one until
+    An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.states.entries`); the last one until
     the job was over, or to this day. An entry without queue has the job's.
     """
     logged = entries(log.with_columns(queue=nw.col("computingsite")), "queue")

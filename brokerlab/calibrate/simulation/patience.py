@@ -17,15 +17,17 @@ from brokerlab.engines import INT, TEXT, collect, narrow
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebrokerage_at
-from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
-from brokerlab.lifecycle.timeouts.contracts import TABLES
-from brokerlab.lifecycle.timeouts.decide import judging
-from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
-from brokerlab.lifecycle.timeouts.settings import (
+from brokerlab.lifecycle.timeouts.decide import YOUNGEST_S, analysis_rebrokerage, judging
+from brokerlab.lifecycle.timeouts.facts import (
+    DOWN,
     FRACTION,
+    IDLE_S,
     RATIO,
+    TABLES,
     Limits,
+    facts,
+    limits_of,
     number,
     share_threshold,
 )

@@ -14,7 +14,7 @@ from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle.class_history.period import KEYS
 from brokerlab.lifecycle.class_history.ratings import PARTS, RANK, STATISTICS, QueueRatings
 from brokerlab.lifecycle.classification import ClassRules
-from brokerlab.lifecycle.classification.weighted import LARGEST_S
+from brokerlab.lifecycle.classification.wait_stats import LARGEST_S
 from brokerlab.rulesets import single_switches, switch_by_switch
 from brokerlab.units import HOUR_S
 

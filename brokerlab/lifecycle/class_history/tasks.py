@@ -10,7 +10,7 @@ from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.class_history.ratings import CLASSES, QueueRatings
 from brokerlab.lifecycle.classification import TOTAL
-from brokerlab.lifecycle.classification.share_usage import TOP
+from brokerlab.lifecycle.classification.usage import TOP
 
 TASK_CLASSES = ("S", "A", "B", "C")
 NOT_RATED = "not_rated"

@@ -17,7 +17,7 @@ from brokerlab.lifecycle.class_history.ratings import (
     usual_class,
     usual_classes,
 )
-from brokerlab.lifecycle.classification.weighted import LARGEST_S
+from brokerlab.lifecycle.classification.wait_stats import LARGEST_S
 from brokerlab.numerics import FloatArray
 
 STEERED, SAMPLED = "steered", "sampled"

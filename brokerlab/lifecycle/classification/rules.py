@@ -1,9 +1,12 @@
-"""The two rule sets of the classification and every switch on which they differ."""
+"""The two rule sets of the classification, every switch on which they differ, and the thresholds that gdpconfig sets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import polars as pl
+
+from brokerlab.gdpconfig import Config
 from brokerlab.rulesets import RuleSet
 
 
@@ -38,3 +41,43 @@ class ClassRules(RuleSet, chapter="classes"):
     express_is_s: bool
     missing_usage: str
     default_threshold_b: float
+
+
+COMPONENT = "analy_eval"
+KEYS = {
+    "threshold_a": "USER_USAGE_THRESHOLD_A",
+    "threshold_b": "USER_USAGE_THRESHOLD_B",
+    "progress_a": "PROGRESS_TO_BOOST_A",
+    "progress_b": "PROGRESS_TO_BOOST_B",
+    "max_rem_jobs_a": "MAX_REM_JOBS_TO_BOOST_A",
+    "max_rem_jobs_b": "MAX_REM_JOBS_TO_BOOST_B",
+}
+"""Column -> key."""
+
+
+def class_settings(
+    config: Config, rules: ClassRules, snapshots: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Look the thresholds up.
+
+    ``snapshot`` and the columns of ``KEYS`` (slots, slots, %, %, jobs, jobs), sorted by snapshot.
+
+    Example:
+        >>> class_settings(Config.empty(), ClassRules()).row(0)
+        (0, 1000.0, 8000.0, 90.0, 95.0, 500.0, 200.0)
+    """
+    rows = pl.DataFrame({"snapshot": [0]}) if snapshots is None else snapshots
+    timed = config.has_history and "at" in rows.columns
+    schema = {"snapshot": pl.Int64, **dict.fromkeys(KEYS, pl.Float64)}
+    result = []
+    for row in rows.unique("snapshot").sort("snapshot").iter_rows(named=True):
+        then = config.at(row["at"]) if timed else config
+        result.append((row["snapshot"], *(_value(then, key, rules) for key in KEYS.values())))
+    return pl.DataFrame(result, schema=schema, orient="row")
+
+
+def _value(config: Config, key: str, rules: ClassRules) -> float:
+    result = config.found(key, component=COMPONENT)
+    if result.entry is None and key == KEYS["threshold_b"]:
+        return rules.default_threshold_b
+    return float(result.value)

@@ -7,7 +7,7 @@ import polars as pl
 
 from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.facts import TRANSFERRING_DAYS
+from brokerlab.lifecycle.timeouts.facts import ANALYSIS, PRODUCTION, TRANSFERRING_DAYS, Limits
 from brokerlab.lifecycle.timeouts.rule import (
     ACTIVE_TABLE,
     USERS,
@@ -18,7 +18,6 @@ from brokerlab.lifecycle.timeouts.rule import (
     fixed,
     true,
 )
-from brokerlab.lifecycle.timeouts.settings import ANALYSIS, PRODUCTION, Limits
 from brokerlab.units import DAY_S, HOUR_S
 
 URGENT = 800  # priority from which a job is urgent

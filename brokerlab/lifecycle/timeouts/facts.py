@@ -1,18 +1,174 @@
-"""What the rules read of a job and its queue, in one row per job."""
+"""What the rules read: contracts of the tables, keys of gdpconfig, and the facts of a job and its queue in one row.
+
+Columns are those of the archive; what a missing value means here stands beside their names.
+
+Source: docs/rules/waiting.md 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+import dataframely as dy
 import polars as pl
 
+from brokerlab.archive import contracts as archive
+from brokerlab.archive.contracts._columns import NOT_ALLOWED, declared, f64, i64, kept, text
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.rule import SECOND, TIMES, USERS, TimeoutRules
-from brokerlab.lifecycle.timeouts.settings import ANALYSIS, PRODUCTION, Limits
+from brokerlab.lifecycle.timeouts.rule import TIMES, USERS, TimeoutRules
 from brokerlab.matching.catchall import has_flag
 from brokerlab.times import time_of
-from brokerlab.units import DAY_S, HOUR_S
+from brokerlab.units import DAY_S, HOUR_S, SECOND_US
+
+_job = partial(kept, archive.TABLES["jobs"])
+_count = partial(kept, archive.TABLES["job_stats"])
+_change = partial(kept, archive.TABLES["job_status_log"])
+_COUNTED = {
+    **_count(computingsite=NOT_ALLOWED, gshare=NOT_ALLOWED, jobstatus=NOT_ALLOWED),
+    **_count(njobs=NOT_ALLOWED, workqueue_id="none"),
+}
+_NEVER = "never matches"
+
+_ALL = declared(
+    __name__,
+    {
+        "jobs": (
+            "Jobs as they are at the instant; those that are over never match, but rule out section 3.",
+            {
+                **_job(pandaid=NOT_ALLOWED, jeditaskid="not a JEDI job"),
+                "jobdefinitionid": i64("group of jobs of one task, queue and type"),
+                **_job(jobstatus=_NEVER, creationtime=_NEVER, modificationtime=_NEVER),
+                **_job(statechangetime=_NEVER, starttime="not started", endtime="not ended"),
+                **_job(currentpriority="below 800", prodsourcelabel="not recorded"),
+                **_job(processingtype=None, workinggroup=None, produsername=None),
+                **_job(gshare="none: no fast rebrokerage", computingsite="unknown queue"),
+                **_job(lockedby="not under JEDI"),
+                "relocationflag": i64("2 = must stay", null="0; rule inactive_queue: no match"),
+                **_job(jobsubstatus="no stage-out of its own; empty likewise"),
+                **_job(transformation=None, eventservice="ordinary"),
+            },
+        ),
+        "queues": (
+            "Queues as they are at the instant; of several rows of one the latest counts.",
+            {
+                **kept(archive.TABLES["queues"], panda_queue=NOT_ALLOWED, status="unknown"),
+                **kept(archive.TABLES["queues"], ts="before all others"),
+                "catchall": text("comma list; disableReassign", null="none"),
+                "workflow": text("pull_ups, push...", null="the default one"),
+                "transtimehi": f64(
+                    "limit of transferring, priority 800 and more", "days", null="2"
+                ),
+                "transtimelo": f64("limit of transferring, below 800", "days", null="6"),
+            },
+        ),
+        "site_data": (
+            "The row of each queue with flag ``production`` and hours = 3.",
+            {
+                "computingsite": text("queue", required=True),
+                **kept(archive.TABLES["site_data"], laststart="does not count as inactive"),
+            },
+        ),
+        "status_log": (
+            "Changes of job status.",
+            _change(pandaid=NOT_ALLOWED, jobstatus=NOT_ALLOWED, modificationtime=NOT_ALLOWED),
+        ),
+        "output_reports": (
+            "Jobs with an output report still to be worked on.",
+            _job(pandaid=NOT_ALLOWED),
+        ),
+        "share_job_stats": ("Number of jobs by queue, share and status.", _COUNTED),
+        "share_job_stats_at": (
+            "The same at many instants.",
+            {**_COUNTED, "snapshot": i64("number of the instant", required=True)},
+        ),
+        "slots": (
+            "Queues with slots set by hand (``Harvester_Slots``).",
+            kept(archive.TABLES["slots"], pandaqueuename=NOT_ALLOWED),
+        ),
+        "resource_work_queues": (
+            "Work queues that stand for a resource.",
+            _count(workqueue_id=NOT_ALLOWED),
+        ),
+    },
+)
+
+
+def _some(*names: str) -> dict[str, type[dy.Schema]]:
+    return {name: _ALL[name] for name in names}
+
+
+TABLES = _some("jobs", "queues", "site_data", "status_log", "output_reports")
+"""What the timeout rules read."""
+FAST_TABLES = _some("jobs", "queues", "share_job_stats", "slots", "resource_work_queues")
+"""What fast rebrokerage reads."""
+AT_INSTANTS = {"share_job_stats": _ALL["share_job_stats_at"]}
+"""What it reads instead where it is asked at many instants."""
+
+
+HEARTBEAT = "HEARTBEAT_TIMEOUT_<workflow>"
+ANALY_TIMEOUT = "ANALY_TIMEOUT[_<workinggroup>]"
+RATIO = "FAST_REBRO_THRESHOLD_NQNR_RATIO"
+FRACTION = "FAST_REBRO_THRESHOLD_NQUEUE_FRAC"
+NQUEUE = "FAST_REBRO_THRESHOLD_NQUEUE_<gshare>"
+PRODUCTION, ANALYSIS = "production", "analysis"
+
+
+def number(config: Config, key: str) -> float:
+    """Return a number of which 0 means the default (docs/rules/waiting.md 1, "0/undef")."""
+    value: float = config.get(key) or Config.empty().get(key)
+    return value
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the timeouts."""
+
+    defined_s: int  # TIMEOUT_defined [s]
+    holding_s: int  # TIMEOUT_holding [s]
+    # workflow to its limit [s]; ``production`` and ``analysis`` always, others where they are defined
+    heartbeat_s: Mapping[str, int]
+    own: frozenset[str]  # workflows whose limit is set, not a default
+
+    @classmethod
+    def of(cls, config: Config, workflows: Iterable[str]) -> Limits:
+        """Look the limits up (docs/rules/waiting.md 1)."""
+        heartbeat, own = {}, set()
+        for workflow in (PRODUCTION, ANALYSIS, *sorted(set(workflows))):
+            result = config.found(HEARTBEAT, workflow=workflow)
+            if result.value is not None:
+                heartbeat[workflow] = result.value * HOUR_S
+            if result.entry is not None:
+                own.add(workflow)
+        return cls(
+            defined_s=int(number(config, "TIMEOUT_defined") * HOUR_S),
+            holding_s=int(number(config, "TIMEOUT_holding") * HOUR_S),
+            heartbeat_s=heartbeat,
+            own=frozenset(own),
+        )
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Workflows with a limit, besides the two that always have one."""
+        return tuple(name for name in self.heartbeat_s if name not in (PRODUCTION, ANALYSIS))
+
+
+def analysis_limit_s(config: Config, workinggroup: str | None) -> int:
+    """Return after how long waiting analysis jobs are brokered again [s]; a group's limit of 0 is none."""
+    general: int = config.get(ANALY_TIMEOUT, workinggroup=None)
+    own = config.get(ANALY_TIMEOUT, workinggroup=workinggroup) if workinggroup else 0
+    return (own or general) * HOUR_S
+
+
+def share_threshold(config: Config, gshare: str) -> tuple[float, bool]:
+    """Return the least queued jobs of a share at a queue [jobs], and whether that is for reporting only."""
+    result = config.found(NQUEUE, gshare=gshare)
+    stored = result.value if result.entry is not None else None
+    least: float = stored or Config.empty().get(NQUEUE, gshare=gshare)
+    return least, not stored
+
 
 IDLE_S = 2 * HOUR_S  # A queue without a start for longer is idle [s]
 DOWN = ("offline", "test")  # statuses of queues that count as idle
@@ -120,7 +276,7 @@ def facts(tables: Tables, *, at: datetime, rules: TimeoutRules, limits: Limits) 
     reported = tables["output_reports"]["pandaid"].to_list()
     known = with_queues(job_flags(tables["jobs"]), tables["queues"])
     started = known.join(tables["site_data"], on="computingsite", how="left")
-    silent = microseconds_of(at) - pl.col("laststart").cast(pl.Int64) > IDLE_S * SECOND
+    silent = microseconds_of(at) - pl.col("laststart").cast(pl.Int64) > IDLE_S * SECOND_US
     return started.with_columns(
         **heartbeat(rules, limits),
         queue_idle=silent.fill_null(value=False) | pl.col("queue_down"),

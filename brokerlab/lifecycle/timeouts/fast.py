@@ -10,10 +10,16 @@ import polars as pl
 
 from brokerlab.frames import latest, prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
-from brokerlab.lifecycle.timeouts.facts import queue_facts
+from brokerlab.lifecycle.timeouts.facts import (
+    AT_INSTANTS,
+    FAST_TABLES,
+    FRACTION,
+    RATIO,
+    number,
+    queue_facts,
+    share_threshold,
+)
 from brokerlab.lifecycle.timeouts.rule import QUEUED, TimeoutRules
-from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
 from brokerlab.results import Result, Shows
 
 KEY = ("computingsite", "gshare")
@@ -65,7 +71,7 @@ def fast_rebrokerage(
 
     ``excess = ceil(min(nq - RATIO nr, nq - L, nq - FRACTION N))``
 
-    ``tables``: ``share_job_stats, jobs, queues, slots, resource_work_queues`` as in `brokerlab.lifecycle.timeouts.contracts`, else
+    ``tables``: ``share_job_stats, jobs, queues, slots, resource_work_queues`` as in `brokerlab.lifecycle.timeouts.facts`, else
     a SchemaError; without ``jobs`` the numbers are told, and no job is named. The configuration has no history.
 
     Source: docs/rules/waiting.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.

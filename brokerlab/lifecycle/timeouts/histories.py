@@ -1,4 +1,11 @@
-"""Histories of jobs, read once: the spans in which some rule could fire, and what rules would have fired in them."""
+"""Histories of jobs, read once: the spans in which some rule could fire, and what rules would have fired in them.
+
+A span has the job's columns as its row has them, but the status and the times that held then: ``modificationtime``
+and ``statechangetime`` are its beginning. Jobs with entries in the status log are read from it, the others from their
+times, which tell less (:mod:`brokerlab.lifecycle.states`). Heartbeats divide a span; without them nobody knows
+when a job that is over last gave a sign, so its ``modificationtime`` is null where heartbeats count. That of a live
+job is the one of its row.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +19,128 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.engines import collect, lazy_of, microseconds
+from brokerlab.engines import (
+    INT,
+    TEXT,
+    TIME,
+    Types,
+    collect,
+    lazy_of,
+    microseconds,
+    narrow,
+    same_engine,
+)
 from brokerlab.errors import ConfigError
 from brokerlab.frames import latest, prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import spans
+from brokerlab.lifecycle.states import changed, status_spans
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
-from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import (
     IDLE_S,
+    TABLES,
     heartbeat,
     limits_of,
     microseconds_of,
     with_queues,
 )
-from brokerlab.lifecycle.timeouts.rule import SECOND, TimeoutRule, TimeoutRules, true
-from brokerlab.units import HOUR_S
+from brokerlab.lifecycle.timeouts.rule import TIMES, TimeoutRule, TimeoutRules, true
+from brokerlab.units import HOUR_S, SECOND_US
+
+JOBS: Types = {
+    **dict.fromkeys(["pandaid", "jeditaskid"], INT),
+    "jobstatus": TEXT,
+    **dict.fromkeys(["creationtime", "activatedtime", "modificationtime"], TIME),
+    **dict.fromkeys(["statechangetime", "starttime", "endtime"], TIME),
+    **dict.fromkeys(["currentpriority", "relocationflag", "eventservice"], INT),
+    **dict.fromkeys(["prodsourcelabel", "processingtype", "gshare", "computingsite"], TEXT),
+    **dict.fromkeys(["lockedby", "jobsubstatus", "transformation"], TEXT),
+}
+"""Columns of ``jobs`` that are read."""
+REQUIRED = ("pandaid", "jobstatus", "creationtime", "modificationtime")
+SIGNS: Types = {"pandaid": INT, "modificationtime": TIME}
+LOG: Types = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME}
+BEATING = ("running", "starting", "stagein", "stageout", "transferring")
+"""Statuses in which jobs give signs of life."""
+KEEP = (
+    *(name for name in JOBS if name not in ("jobstatus", "activatedtime", "statechangetime")),
+    *("final", "over"),
+)
+"""Columns that a span has of its job; ``final`` and ``over`` are the status of the row, and since when."""
+
+Lazy = nw.LazyFrame[Any]
+
+
+def _narrowed(jobs: Any, status_log: Any, heartbeats: Any) -> tuple[Lazy, Lazy | None, Lazy | None]:
+    """Narrow the tables, of any one engine, to what is read."""
+    tables = {"jobs": narrow(jobs, "jobs", JOBS, REQUIRED)}
+    if status_log is not None:
+        tables["job_status_log"] = narrow(status_log, "job_status_log", LOG, tuple(LOG))
+    if heartbeats is not None:
+        tables["heartbeats"] = narrow(heartbeats, "heartbeats", SIGNS, tuple(SIGNS))
+    same_engine(tables)
+    own = tables["jobs"].with_columns(final=nw.col("jobstatus"), over=changed())
+    return own, tables.get("job_status_log"), tables.get("heartbeats")
+
+
+def _spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> Lazy:
+    """Return the spans up to an instant.
+
+    The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` of the status,
+    ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
+    ``final``, its status, ``over_us``, since when.
+    """
+    result = status_spans(jobs, log, KEEP).with_columns(live=nw.col("leave").is_null())
+    end = nw.when(nw.col("live")).then(nw.lit(until)).otherwise(nw.col("leave"))
+    dated = result.with_columns(
+        leave=nw.min_horizontal(end.cast(TIME), nw.lit(until).cast(TIME)),
+        enter=nw.coalesce("enter", "creationtime"),
+    ).filter(nw.col("enter") < nw.col("leave"))
+    beats = nw.col("status").is_in(BEATING)
+    if signs is not None:
+        divided = _divide(dated.filter(beats), signs)
+        enter, leave = nw.col("enter"), nw.col("leave")
+        whole = dated.filter(~beats).with_columns(sign=enter, begin=enter, end=leave)
+        dated = nw.concat([whole, divided])
+    else:
+        own = nw.when(nw.col("live")).then(nw.col("modificationtime"))
+        sign = nw.when(beats).then(own).otherwise(nw.col("enter"))
+        dated = dated.with_columns(sign=sign, begin=nw.col("enter"), end=nw.col("leave"))
+    return _as_jobs(dated)
+
+
+def _divide(beating: Lazy, signs: Lazy) -> Lazy:
+    """Divide spans at signs of life: ``sign`` and ``begin`` are the last one, ``end`` the next."""
+    columns = beating.collect_schema().names()
+    sign = signs.select("pandaid", sign=nw.col("modificationtime"))
+    inside = beating.join(sign, on="pandaid", how="inner")
+    inside = inside.filter((nw.col("sign") > nw.col("enter")) & (nw.col("sign") < nw.col("leave")))
+    first = beating.with_columns(sign=nw.col("enter")).select(*columns, "sign")
+    events = nw.concat([first, inside.select(*columns, "sign")]).unique()
+    following = nw.col("sign").shift(-1).over("pandaid", "enter", order_by="sign")
+    ended = events.with_columns(following=following)
+    end = nw.coalesce("following", "leave")
+    return ended.with_columns(begin=nw.col("sign"), end=end).select(
+        *columns, "sign", "begin", "end"
+    )
+
+
+def _as_jobs(dated: Lazy) -> Lazy:
+    """Give spans the columns of jobs."""
+    jobs = dated.with_columns(
+        jobstatus=nw.col("status"),
+        statechangetime=nw.col("enter"),
+        modificationtime=nw.col("sign"),
+        is_build=nw.col("transformation").str.contains("build", literal=True),
+    )
+    return jobs.with_columns(
+        *(microseconds(jobs, nw.col(name)).alias(f"{name}_us") for name in TIMES),
+        enter_us=microseconds(jobs, nw.col("enter")),
+        leave_us=microseconds(jobs, nw.col("leave")),
+        from_us=microseconds(jobs, nw.col("begin")),
+        to_us=microseconds(jobs, nw.col("end")),
+        over_us=microseconds(jobs, nw.col("over")),
+    ).drop("sign", "begin", "end", "enter", "leave", "over", "status")
+
 
 NEEDS_IDLE = "inactive_queue"  # the rule that asks when jobs last started at a queue
 IDLE = {"computingsite": pl.String, "idle_us": pl.Int64, "again_us": pl.Int64}
@@ -81,7 +194,7 @@ class Histories:
         order = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
         first = pl.concat(parts).collect().sort(order)
         key = ["pandaid", "rule", "action"]
-        return _told(first.unique(key, keep="first", maintain_order=True), self.now)
+        return _as_result(first.unique(key, keep="first", maintain_order=True), self.now)
 
 
 def histories(
@@ -103,10 +216,10 @@ def histories(
     chosen = TimeoutRules.of(rules)
     settings = (config if config is not None else Config.empty()).at(at)
     places = _places(queues)
-    table, log, signs = spans.read(jobs, status_log, heartbeats)
+    table, log, signs = _narrowed(jobs, status_log, heartbeats)
     asked = [rule.scaled(least) for rule in _order(places, chosen, settings)]
     others = [rule for other in also for rule in _order(places, other, settings)]
-    result = collect(_late(spans.spans(table, log, signs, at), asked, others))
+    result = collect(_late(_spans(table, log, signs, at), asked, others))
     known = with_queues(result, places)
     return Histories(
         known, _idle_times(table, known), places, settings, chosen, microseconds_of(at), least
@@ -154,7 +267,7 @@ def _late(
 
 def _reaches(rule: TimeoutRule) -> nw.Expr:
     """Return where a span lasts beyond the lowest limit of a rule."""
-    return rule.since + rule.least_s * SECOND < nw.col("to_us")
+    return rule.since + rule.least_s * SECOND_US < nw.col("to_us")
 
 
 def _firings(known: pl.LazyFrame, rule: TimeoutRule, idle: pl.LazyFrame, now: int) -> pl.LazyFrame:
@@ -229,7 +342,7 @@ def _idle_times(table: nw.LazyFrame[Any], known: pl.DataFrame) -> pl.DataFrame:
         start_us=microseconds(started, nw.col("starttime")),
         again_us=microseconds(started, nw.col("again")),
     )
-    step = IDLE_S * SECOND
+    step = IDLE_S * SECOND_US
     long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)
     result = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
     return result.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
@@ -244,9 +357,9 @@ def _when_idle(timed: pl.LazyFrame, idle: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([down, moved.filter(before).drop("idle_us", "again_us")])
 
 
-def _told(first: pl.DataFrame, now: int) -> pl.DataFrame:
+def _as_result(first: pl.DataFrame, now: int) -> pl.DataFrame:
     """Turn numbers into times and durations."""
-    hours = pl.lit(HOUR_S * SECOND, dtype=pl.Float64)
+    hours = pl.lit(HOUR_S * SECOND_US, dtype=pl.Float64)
     fires, time = pl.col("fires_us"), pl.Datetime("us")
     return first.select(
         *JOB,

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 
 from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.rulesets import RuleSet
+from brokerlab.units import SECOND_US
 
 ACTIVE_TABLE = (
     *("activated", "sent", "starting", "running", "holding", "merging"),
@@ -21,13 +22,9 @@ LIVE = NOT_ACTIVATED + ACTIVE_TABLE
 QUEUED = ("defined", "assigned", "activated", "starting")
 """Jobs that fast and analysis rebrokerage can move."""
 
-
 Action = Literal["fail", "kill", "reassign"]
 PRECEDENCE: tuple[Action, ...] = ("fail", "kill", "reassign")
 """Which action counts where several rules fire (docs/rules/waiting.md 5)."""
-
-SECOND = 1_000_000
-"""Microseconds in a second: times are compared as whole microseconds, the same on every engine."""
 
 
 def col(name: str) -> nw.Expr:
@@ -88,7 +85,7 @@ class TimeoutRule:
     @property
     def due_us(self) -> nw.Expr:
         """Return the instant after which a job is too old [us since 1970], null where that is never."""
-        return self.since + self.limit_s * SECOND
+        return self.since + self.limit_s * SECOND_US
 
     @property
     def agrees_us(self) -> nw.Expr:
@@ -96,7 +93,7 @@ class TimeoutRule:
         if self.second_s is None:
             return nw.lit(0)
         silent = nw.min_horizontal(col("modificationtime_us"), col("endtime_us"))
-        return silent + self.second_s * SECOND
+        return silent + self.second_s * SECOND_US
 
     @property
     def spares(self) -> nw.Expr:

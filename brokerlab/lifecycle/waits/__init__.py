@@ -22,22 +22,24 @@ from brokerlab.lifecycle.waits.limits import (
     ALL_RULES,
     HALVED_AND_DOUBLED,
     SCALES,
+    RuleSetComparison,
     all_limits_changed,
+    compare_rule_sets,
     fired_before,
     limit_changes,
     other_limits,
     undecided_by_end,
 )
-from brokerlab.lifecycle.waits.overview import (
+from brokerlab.lifecycle.waits.period import Waiting, read_waiting
+from brokerlab.lifecycle.waits.study import (
+    WaitingStudy,
     by_level,
     by_rule,
     late_rules,
     numbers_of,
     quiet_rules,
+    study_waiting,
 )
-from brokerlab.lifecycle.waits.period import Waiting, read_waiting
-from brokerlab.lifecycle.waits.rule_sets import RuleSetComparison, compare_rule_sets
-from brokerlab.lifecycle.waits.study import WaitingStudy, study_waiting
 
 __all__ = [
     "ALL_RULES",

@@ -13,7 +13,7 @@ from brokerlab.gdpconfig.keys import rows_of
 from brokerlab.gdpconfig.ranges import grid
 from brokerlab.intervals import Formula, clustered
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
-from brokerlab.lifecycle.timeouts.settings import FRACTION, NQUEUE, RATIO, number, share_threshold
+from brokerlab.lifecycle.timeouts.facts import FRACTION, NQUEUE, RATIO, number, share_threshold
 from brokerlab.lifecycle.waits.period import Waiting
 
 PLACE = ("computingsite", "gshare")

@@ -19,8 +19,8 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.lifecycle.timeouts import Histories, TimeoutRules, histories
 from brokerlab.lifecycle.timeouts.facts import microseconds_of, queue_facts
+from brokerlab.lifecycle.timeouts.histories import BEATING
 from brokerlab.lifecycle.timeouts.rule import LIVE
-from brokerlab.lifecycle.timeouts.spans import BEATING
 from brokerlab.lifecycle.waits.firings import HOUR_US, label_outcomes
 from brokerlab.results import Result, Shows
 from brokerlab.rulesets import single_switches

@@ -20,7 +20,7 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.classification.share_usage import LARGEST
+from brokerlab.lifecycle.classification.usage import LARGEST
 from tests.brokerage_toys import World as ProductionWorld
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brokerlab.brokerage.replaying.changes import Changes
 from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.errors import DataError, SchemaError
-from brokerlab.lifecycle import status_log
+from brokerlab.lifecycle import states
 from tests.one_value import job_counts
 from tests.unit.brokerage.replaying.toys import (
     KEYS,
@@ -30,7 +30,7 @@ from tests.unit.brokerage.replaying.toys import (
 )
 
 minutes = st.one_of(st.none(), st.integers(-30, 120))
-statuses = st.sampled_from([*status_log.OVER, "activated", "running", "transferring"])
+statuses = st.sampled_from([*states.OVER, "activated", "running", "transferring"])
 
 
 @st.composite
@@ -50,7 +50,7 @@ def worlds(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame | None, pl.DataF
         rows[-1] |= {"workqueue_id": draw(st.sampled_from([None, 1]))}
     entry = st.tuples(
         st.integers(0, 9),
-        st.sampled_from(status_log.ORDER),
+        st.sampled_from(states.ORDER),
         st.integers(-30, 120),
         st.sampled_from([None, "R", "S"]),
     )

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying import changes
-from brokerlab.lifecycle import status_log
+from brokerlab.lifecycle.states import ORDER
 
 T0 = datetime(2026, 3, 1, 12)
 KEYS = (*changes.GROUP, "jobstatus")
@@ -65,7 +66,7 @@ def status_by_times(row: dict[str, Any], t: datetime) -> str | None:
     created, start, end = row["creationtime"], row["starttime"], row["endtime"]
     if created is None or last is None:
         return None
-    over = row["jobstatus"] in status_log.OVER
+    over = row["jobstatus"] in OVER
     started = last if start is None else min(start, last)
     created = min(created, started)
     if start is None:
@@ -90,18 +91,13 @@ def status_by_log(
     entries: list[dict[str, Any]], row: dict[str, Any], t: datetime
 ) -> tuple[Any, Any]:
     """Say a job's status and queue from the last entry at or before an instant."""
-    order = {status: place for place, status in enumerate(status_log.ORDER)}
+    order = {status: place for place, status in enumerate(ORDER)}
     entries = sorted(entries, key=lambda e: (e["modificationtime"], order[e["jobstatus"]]))
     seen = [e for e in entries if e["modificationtime"] <= t]
-    if not seen or seen[-1]["jobstatus"] in status_log.OVER:
+    if not seen or seen[-1]["jobstatus"] in OVER:
         return None, None
     last = row["statechangetime"] or row["modificationtime"] or row["endtime"] or row["starttime"]
-    if (
-        seen[-1] is entries[-1]
-        and row["jobstatus"] in status_log.OVER
-        and last is not None
-        and last <= t
-    ):
+    if seen[-1] is entries[-1] and row["jobstatus"] in OVER and last is not None and last <= t:
         return None, None
     return seen[-1]["jobstatus"], seen[-1]["computingsite"] or row["computingsite"]
 

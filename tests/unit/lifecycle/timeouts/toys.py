@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, Timeouts, decide
-from brokerlab.lifecycle.timeouts.contracts import TABLES
+from brokerlab.lifecycle.timeouts.facts import TABLES
 
 NOW = datetime(2026, 3, 10, 12)
 SECOND = timedelta(seconds=1)

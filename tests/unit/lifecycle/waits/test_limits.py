@@ -13,6 +13,7 @@ from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories
 from brokerlab.lifecycle.waits import (
     Waiting,
     all_limits_changed,
+    compare_rule_sets,
     label_outcomes,
     limit_changes,
     other_limits,
@@ -20,8 +21,8 @@ from brokerlab.lifecycle.waits import (
     undecided_by_end,
     wasted_waiting,
 )
-from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, TIMES, at, job
-from tests.unit.lifecycle.timeouts.test_outcomes import table
+from brokerlab.lifecycle.waits.limits import pair_fates
+from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, TIMES, at, job, table
 
 
 def limits_of(jobs: pl.DataFrame, scales: list[float], rules: str = "document") -> pl.DataFrame:
@@ -152,3 +153,34 @@ def test_limits_shorter_than_waits_were_read_for_are_refused_not_counted_in_part
             as_set.firings(scale)
     with pytest.raises(ConfigError, match=r"read them again with least=0\.25"):
         half.firings(0.25)
+
+
+def test_rule_sets_job_by_job(period: Waiting) -> None:
+    found = compare_rule_sets(period, period.firings(), n_boot=50)
+    kinds = dict(found.kinds.select("kind", "jobs").iter_rows())
+    # paused spares no activated job in production; a job that must stay is spared there
+    assert kinds == {"only_current": 1, "only_other": 1, "same": 6}
+    assert found.kinds["kind"].to_list() == ["same", "only_current", "only_other"]
+    assert (found.n_any, found.n_different) == (8, 2)
+    changed = found.switches.filter(pl.col("n_changed") > 0)
+    assert changed.select("switch", "n_changed", "explained").rows() == [
+        ("exemption_mode", 1, 0.5), ("label_limits", 1, 0.5)
+    ]  # fmt: skip
+    by_rule = found.by_rule.select("rule", "current", "other").rows()
+    assert by_rule == [("activated", 6, 6), ("heartbeat", 1, 1)]
+    assert found.pairs.select("current", "other", "jobs").rows() == [
+        (None, "activated", 1), ("activated", None, 1)
+    ]  # fmt: skip
+
+
+def test_fates_side_by_side() -> None:
+    def fates(*rows: tuple[int, str, int]) -> pl.DataFrame:
+        told = [(n, "u", rule, "fail", at(hour)) for n, rule, hour in rows]
+        return pl.DataFrame(told, schema=["pandaid", "unit", "rule", "action", "fires"], orient="row")  # fmt: skip
+
+    mine = fates((1, "sent", 1), (2, "sent", 1), (3, "sent", 1), (4, "sent", 1))
+    theirs = fates((1, "sent", 1), (2, "running", 1), (3, "sent", 2), (5, "sent", 1))
+    kinds = pair_fates(mine, theirs).select("pandaid", "kind").rows()
+    assert kinds == [(1, "same"), (2, "other_rule"), (3, "other_time"), (4, "only_current"), (5, "only_other")]  # fmt: skip
+    killed = mine.with_columns(action=pl.lit("kill"))
+    assert set(pair_fates(mine, killed)["kind"]) == {"other_rule"}
