@@ -127,7 +127,7 @@ def asked(
     instants = tables["tasks"].select("snapshot", "at").unique()
     return Replay(
         tables=MappingProxyType(tables), instants=instants, stage="tasks", config=config, notes=(),
-        archive_digest="", synthetic=True, open_tasks=pl.DataFrame(),
+        archive_digest="", synthetic=True,
     )  # fmt: skip
 
 

@@ -261,9 +261,8 @@ class AnalysisMaker(Maker):
     def _make_ratings(self) -> None:
         """Make the classes of queues and tasks, and the usage of users and shares."""
         jobs, instants, log = self.archive.jobs, self.instants, self.log
-        rated = site_ratings(
-            jobs, self._known_queues(), instants, status_log=log, rules=self.class_rules
-        )
+        queues = latest(self.archive.scan("queues").collect())
+        rated = site_ratings(jobs, queues, instants, status_log=log, rules=self.class_rules)
         known = rated.drop_nulls("class")
         self.tables["site_class"] = known.select("snapshot", "computingsite", "class")
         if (shares := self._whole("gshares")) is not None:
@@ -285,10 +284,6 @@ class AnalysisMaker(Maker):
             f"{USERS_EVERY}, by the rule set {(self.class_rules or ClassRules()).rules}; "
             f"{len(known):,} classes of queues at {len(instants):,} instants, every other queue counts as mid"
         )
-
-    def _known_queues(self) -> pl.DataFrame:
-        """Return the last row of each queue of the archive."""
-        return latest(self.archive.scan("queues").collect())
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,6 @@ class Replay(Result):
         notes: What was approximated, and what is missing, in sentences.
         archive_digest: Digest of the archive.
         synthetic: The archive was generated.
-        open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
-            ``remaining_work`` is made of them.
         remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do, or, of user tasks, the
             jobs that they are made from are not at hand (chunks of :meth:`map`).
         unread: Archive whose files are still to be read, see :func:`build`; None: ``tables`` are complete.
@@ -74,7 +72,6 @@ class Replay(Result):
     notes: tuple[str, ...]
     archive_digest: str
     synthetic: bool
-    open_tasks: pl.DataFrame
     remake: OfSettings | None = field(default=None, repr=False, compare=False)
     unread: Archive | None = field(default=None, repr=False, compare=False)
 
@@ -169,7 +166,7 @@ class Replay(Result):
         large, unread, stage = {}, self.unread is not None, self.stage
         if self.unread is not None and self.unread.has("files"):
             large["files"] = task_tables.files_read(self.unread.lazy("files"))
-        bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
+        bare = replace(self, tables={}, remake=None, unread=None)
 
         def of_chunk(chunk: carry.Chunk) -> T:
             of_tasks = {name: chunk[name] for name in own}
@@ -301,7 +298,6 @@ def build(
         notes=tuple(maker.notes),
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
-        open_tasks=maker.open_tasks,
         remake=maker.of_settings,
         unread=None if files else archive,
     )
@@ -328,7 +324,7 @@ def build_once(
 
     def make() -> keeping.Result:
         made = build(archive, **asked, rules=rules, class_rules=classes)
-        frames = {"instants": made.instants, "open_tasks": made.open_tasks}
+        frames = {"instants": made.instants}
         frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
         if made.remake is not None:
             frames |= {f"basis-{name}": frame for name, frame in made.remake.basis.items()}
@@ -352,7 +348,6 @@ def build_once(
         notes=result.texts,
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
-        open_tasks=result.frames["open_tasks"],
         remake=remake,
         unread=None if files else archive,
     )

@@ -88,7 +88,6 @@ class Maker:
         merging: Merge chunks are brokered.
         config: The settings at the last instant.
         notes: What was approximated, and what is missing.
-        open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
         of_settings: Makes the tables that depend on settings; null: none do.
     """
 
@@ -103,7 +102,6 @@ class Maker:
     config: Config
     tables: dict[str, pl.DataFrame] = field(default_factory=dict, init=False)
     notes: list[str] = field(default_factory=list, init=False)
-    open_tasks: pl.DataFrame = field(default_factory=pl.DataFrame, init=False)
     of_settings: OfSettings | None = field(default=None, init=False)
     more_of_queues: ClassVar[Types] = {}
     workers_within_s: ClassVar[int | None] = None
@@ -320,7 +318,6 @@ class Maker:
             self.instants,
             status_log=log,
         )
-        self.open_tasks = left
         rows = self.tables["tasks"]
         self.tables["remaining_work"] = remaining_work(left, rows, rules=self.rules)
         events = task_tables.master_events(self.archive.datasets)

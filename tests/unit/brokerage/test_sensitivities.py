@@ -220,7 +220,6 @@ def replay(tables: dict[str, pl.DataFrame], stage: str) -> Replay:
         notes=(),
         archive_digest="",
         synthetic=True,
-        open_tasks=pl.DataFrame(),
     )
 
 

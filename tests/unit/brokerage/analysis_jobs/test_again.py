@@ -161,7 +161,7 @@ def test_a_replay_makes_the_tables_again_that_a_key_decides() -> None:
 
     replay = Replay(
         tables={**tables, **remade(Config.empty())}, instants=pl.DataFrame(), stage="analysis",
-        config=Config.empty(), notes=(), archive_digest="", synthetic=True, open_tasks=pl.DataFrame(),
+        config=Config.empty(), notes=(), archive_digest="", synthetic=True,
         remake=remade,
     )  # fmt: skip
     assert "TW_DONE_JOB_STAT" in keys_read(replay)

@@ -24,7 +24,6 @@ def replay_of(decisions: JobDecisions) -> Replay:
         notes=(),
         archive_digest="",
         synthetic=True,
-        open_tasks=pl.DataFrame(),
         remake=lambda _: {},
     )
 
