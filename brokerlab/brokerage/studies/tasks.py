@@ -37,11 +37,14 @@ from brokerlab.temporary import TemporaryFolder
 from brokerlab.times import grain
 from brokerlab.words import listed
 
-FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
+NUCLEUS_FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
 """Factors of the weight of a nucleus (production-tasks.md 4)."""
-SWITCHES = {*(ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()), "other_status_up"}
+NUCLEUS_SWITCHES = {
+    *(ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()),
+    "other_status_up",
+}
 """Switches that the choice can see."""
-OUTCOMES = (
+NUCLEUS_OUTCOMES = (
     "nucleus",
     "no_candidates",
     "no_queue_at_all",
@@ -95,22 +98,22 @@ def choose_nuclei(
     tables = replay.tables_of(NUCLEI.tables)
     decisions = NUCLEI.decide(tables, rules=rules, config=config, **asked)
     passed = decisions.nuclei.filter(
-        pl.col("check").is_null(), *(pl.col(name) > 0 for name in FACTORS)
+        pl.col("check").is_null(), *(pl.col(name) > 0 for name in NUCLEUS_FACTORS)
     )
-    spread = divide_spread(passed, FACTORS, "nucleus")
+    spread = divide_spread(passed, NUCLEUS_FACTORS, "nucleus")
     counts = count_removals(decisions, replay.tasks)
-    ends = with_flags(decisions.tasks, "outcome", OUTCOMES).with_columns(tasks=pl.lit(1))
+    ends = with_flags(decisions.tasks, "outcome", NUCLEUS_OUTCOMES).with_columns(tasks=pl.lit(1))
     return NucleusChoice(
         decisions=decisions,
         checks=removal_shares(counts, removal_order(decisions), **dice),
-        outcomes=shares(ends, OUTCOMES, "tasks", unit="jeditaskid", **dice),
-        factors=factor_shares(spread, FACTORS, **dice),
+        outcomes=shares(ends, NUCLEUS_OUTCOMES, "tasks", unit="jeditaskid", **dice),
+        factors=factor_shares(spread, NUCLEUS_FACTORS, **dice),
         history=_history_shares(decisions, tasks, **dice),
         switches=try_switches(
             NUCLEI,
             replay,
             rules,
-            only=SWITCHES,
+            only=NUCLEUS_SWITCHES,
             texts=False,
             sample=sample,
             seed=seed,

@@ -8,7 +8,7 @@ from brokerlab import brokerage
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.alternatives import try_switches
-from brokerlab.brokerage.studies.tasks import NUCLEI, SWITCHES
+from brokerlab.brokerage.studies.tasks import NUCLEI, NUCLEUS_SWITCHES
 from tests.unit.brokerage.studies.toys import replay_of
 
 
@@ -25,7 +25,7 @@ def test_a_task_that_loses_its_only_nucleus_goes_elsewhere_whole() -> None:
         )
     )
     table, *_ = try_switches(
-        NUCLEI, replay_of(decided), ProductionRules(), only=SWITCHES, texts=False, sample=2, seed=1,
+        NUCLEI, replay_of(decided), ProductionRules(), only=NUCLEUS_SWITCHES, texts=False, sample=2, seed=1,
     )  # fmt: skip
     shift = dict(table.select("switch", "shift").iter_rows())
     assert shift["unreadable_input_waits"] == 0.5
