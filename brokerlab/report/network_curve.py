@@ -367,7 +367,7 @@ def _queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
 def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the proposal on the importance; none without an answer."""
     exchange = s.answers.get("exchange")
-    made = exchange and links.propose_importance(exchange, data, created_at=kit.now())
+    made = exchange and links.propose(exchange, data, created_at=kit.now()).proposal
     return {"": made} if made else {}
 
 

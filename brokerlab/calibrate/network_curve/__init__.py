@@ -3,7 +3,7 @@
 ``read_links`` reads what links showed and what they delivered later (``from_metrics``, ``from_transfers``);
 ``study_links`` asks the one judge about every subject that they can tell something about: ``study_curve``,
 ``study_fallback`` and ``study_exchange`` are the same question with other weights (``study_weights``);
-``propose_importance`` writes the answer down. A fitted curve is a :class:`brokerlab.brokerage.network_weight.ThroughputCurve`: data
+``propose`` writes the answer down. A fitted curve is a :class:`brokerlab.brokerage.network_weight.ThroughputCurve`: data
 that ``network_weight.at_links(curve=...)`` takes.
 
 Source: network-weight.md; calibration.md 2.
@@ -21,7 +21,7 @@ from brokerlab.calibrate.network_curve.study import (
     LinkStudy,
     Study,
     marks,
-    propose_importance,
+    propose,
     study_curve,
     study_exchange,
     study_fallback,
@@ -44,7 +44,7 @@ __all__ = [
     "from_transfers",
     "levels_by_setting",
     "marks",
-    "propose_importance",
+    "propose",
     "read_links",
     "study_curve",
     "study_exchange",

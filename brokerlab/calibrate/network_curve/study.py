@@ -54,9 +54,9 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
     top_values,
 )
-from brokerlab.calibrate.verdict import document_of, sentence_of
+from brokerlab.calibrate.verdict import Verdict, document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.gdpconfig.proposal import Proposal, Window
+from brokerlab.gdpconfig.proposal import Window
 from brokerlab.intervals import ENDS, measured_coverage, t_factor
 from brokerlab.rulesets import RuleSetName
 from brokerlab.words import measured, short_percent
@@ -480,21 +480,21 @@ def keys_of(rules: RuleSetName) -> tuple[str, ...]:
     return KEYS if ProductionRules(rules).queued_line == "cap" else KEYS[:1]
 
 
-def sentence_on(exchange: Study, links: Links) -> str:
-    """Say what the judge says, with numbers and their certainty."""
+def propose(exchange: Study, links: Links, *, created_at: datetime) -> Verdict:
+    """Put a study of the exchange into a sentence and, where there is an answer, into a proposal at ``created_at`` (UTC without zone)."""
     settings = links.settings
     judged, gain, now = exchange.judgement, exchange.gain, settings.queue_importance
-    values = dict(zip(KEYS, (now, settings.link_cap), strict=True))
+    kept, values = keys_of(links.rules), dict(zip(KEYS, (now, settings.link_cap), strict=True))
     new = float(judged.setting)
     files = files_per_unit(NetworkSettings(new, settings.link_cap), links.rules)
     gained = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
     rise = judged.quantity(RISE)["after"]
     wrong = f"{short_percent(abs(rise))} {'less' if rise < 0 else 'more'}"
-    return sentence_of(
+    sentence = sentence_of(
         judged,
         actions=f"{'Raise' if new > now else 'Lower'} {KEYS[0]} from {now:g} to {new:g} ({files:.0f} waiting files per unit of "
         "throughput weight)",
-        kept="Keep " + " and ".join(f"{key} = {values[key]:g}" for key in keys_of(links.rules)),
+        kept="Keep " + " and ".join(f"{key} = {values[key]:g}" for key in kept),
         effects=f"the rank correlation with how soon queues are delivered rises by {gained}, of the top tenth {wrong} "
         "is ranked wrongly",
         now=f"rank correlation {1 - judged.candidates.filter('is_current')[LOSS][0]:.{DECIMALS}f}",
@@ -505,21 +505,16 @@ def sentence_on(exchange: Study, links: Links) -> str:
         unknown=f"on links not seen the rank correlation rises by {gained} with {KEYS[0]} = {judged.best}, but one snapshot shows "
         "nothing that was delivered later",
     )
-
-
-def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -> Proposal | None:
-    """Return the document that a person can check, apply and take back; none without an answer."""
-    judged, spans = exchange.judgement, links.evidence["metrics"].spans
+    spans = links.evidence["metrics"].spans
     scored = Window("scored", spans[1 if spans[1:] else 0][0], spans[-1][1])
     first = [Window("first choice", spans[0][0], scored.start)] if spans[1:] else []
-    effect = {"label": QUANTITY, "unit": "1", **exchange.gain, "coverage": judged.coverage}
-    kept = keys_of(links.rules)
+    effect = {"label": QUANTITY, "unit": "1", **gain, "coverage": judged.coverage}
     verb = f"Set {KEYS[0]} to {judged.setting}" if judged.acts else f"Keep {' and '.join(kept)}"
-    return document_of(
+    document = document_of(
         judged,
-        sentence_on(exchange, links),
+        sentence,
         links.config,
-        {f"{PLACE}/{KEYS[0]}": float(judged.setting)},
+        {f"{PLACE}/{KEYS[0]}": new},
         [f"{PLACE}/{key}" for key in kept],
         effects=pl.DataFrame([effect]),
         windows=[*first, scored],
@@ -535,3 +530,4 @@ def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -
         archive_digest=links.digests[0] if links.digests else None,
         rules_digest=links.rules,
     )
+    return Verdict(judged.kind, sentence, KEYS[0], document, information_only=False)

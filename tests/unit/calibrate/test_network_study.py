@@ -15,7 +15,7 @@ from brokerlab.calibrate.network_curve import (
     beside_current,
     levels_by_setting,
     marks,
-    propose_importance,
+    propose,
     read_links,
     study_curve,
     study_exchange,
@@ -88,7 +88,7 @@ def test_every_step_of_the_document_says_what_its_links_would_weigh(curve):
 
 def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     change = as_judged(exchange, "change", "lower_loss", setting="0.75")
-    proposal = propose_importance(change, links, created_at=toys.NOON)
+    proposal = propose(change, links, created_at=toys.NOON).proposal
     assert (proposal.kind, proposal.changes[0].new) == ("change", 0.75)
     assert proposal.evidence.verdict.startswith(
         "Raise NW_QUEUE_IMPORTANCE from 0.5 to 0.75 (100 waiting files per unit"
@@ -103,15 +103,15 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     assert (first.name, first.start, first.end) == ("first choice", toys.NOON, scored.start)
     assert scored.end == toys.NOON + timedelta(days=7)
     better = as_judged(exchange, "improve", "better_not_within", setting="0.75")
-    words = propose_importance(better, links, created_at=toys.NOON).evidence.verdict
+    words = propose(better, links, created_at=toys.NOON).proposal.evidence.verdict
     assert "limit is still not kept, NW_QUEUE_IMPORTANCE = " in words
     kept = as_judged(exchange, "keep", "nothing_better")
-    document = propose_importance(kept, links, created_at=toys.NOON)
+    document = propose(kept, links, created_at=toys.NOON).proposal
     assert document.kind == "keep"
     assert "No setting is shown to lower 1 - rank correlation" in document.evidence.verdict
     assert [change.key for change in document.changes] == ["NW_QUEUE_IMPORTANCE"]
     deployed = replace(links, rules="production")  # whose line ends at the cap
-    both = propose_importance(kept, deployed, created_at=toys.NOON)
+    both = propose(kept, deployed, created_at=toys.NOON).proposal
     assert [change.key for change in both.changes] == ["NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"]
     assert (document.digests.rules, both.digests.rules) == ("document", "production")
 
@@ -122,18 +122,18 @@ def test_a_fall_of_what_is_ranked_wrongly_is_called_one(links, exchange, rise, w
     after = pl.when(quantity=pl.lit("top_rise")).then(rise).otherwise("after")
     table = change.judgement.table.with_columns(after=after)
     risen = replace(change, judgement=replace(change.judgement, table=table))
-    sentence = propose_importance(risen, links, created_at=toys.NOON).evidence.verdict
+    sentence = propose(risen, links, created_at=toys.NOON).proposal.evidence.verdict
     assert f"of the top tenth {words} is ranked wrongly" in sentence
 
 
 @pytest.mark.parametrize("case", ["few", "imprecise", "unconfirmed", "no_other"])
 def test_without_an_answer_nothing_is_proposed(links, exchange, case):
     unknown = as_judged(exchange, "no_answer", case)
-    assert propose_importance(unknown, links, created_at=toys.NOON) is None
+    assert propose(unknown, links, created_at=toys.NOON).proposal is None
     better = as_judged(exchange, "change", "lower_loss", setting="0.75")
     alone = better.cannot_tell("snapshot")
     assert alone.unknown == "snapshot"
-    assert propose_importance(alone, links, created_at=toys.NOON) is None
+    assert propose(alone, links, created_at=toys.NOON).proposal is None
 
 
 def test_the_fallback_is_judged_like_the_curve(links):
