@@ -475,16 +475,13 @@ QUANTITY = "rank correlation of the network weight with how soon the queue of a 
 DECIMALS = 3
 
 
-def keys_of(rules: RuleSetName) -> tuple[str, ...]:
-    """Return the keys that the queued weight reads: in ``document`` its line ends at 300 files, whatever the cap."""
-    return KEYS if ProductionRules(rules).queued_line == "cap" else KEYS[:1]
-
-
 def propose(exchange: Study, links: Links, *, created_at: datetime) -> Verdict:
     """Put a study of the exchange into a sentence and, where there is an answer, into a proposal at ``created_at`` (UTC without zone)."""
     settings = links.settings
     judged, gain, now = exchange.judgement, exchange.gain, settings.queue_importance
-    kept, values = keys_of(links.rules), dict(zip(KEYS, (now, settings.link_cap), strict=True))
+    values = dict(zip(KEYS, (now, settings.link_cap), strict=True))
+    # of the queued weight: in ``document`` its line ends at 300 files, whatever the cap
+    kept = KEYS if ProductionRules(links.rules).queued_line == "cap" else KEYS[:1]
     new = float(judged.setting)
     files = files_per_unit(NetworkSettings(new, settings.link_cap), links.rules)
     gained = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
