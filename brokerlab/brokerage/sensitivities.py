@@ -24,7 +24,7 @@ from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
-from brokerlab.gdpconfig.fallbacks import expand, scope_names
+from brokerlab.gdpconfig.keys import expand, scope_names
 
 Asked: TypeAlias = PlaceDecisions | Replay
 BEYOND_THE_BEST = ("rank", "low_weight")

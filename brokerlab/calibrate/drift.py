@@ -47,7 +47,7 @@ from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Filed, Proposal, find
-from brokerlab.gdpconfig.proposal.filters import tasks_in_words
+from brokerlab.gdpconfig.proposal.document import tasks_in_words
 from brokerlab.intervals import ENDS
 from brokerlab.numerics import percent_of
 from brokerlab.rulesets import NAMES, RuleSetName

@@ -10,9 +10,8 @@ from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.gdpconfig.config import Config, Found
-    from brokerlab.gdpconfig.difference import diff
     from brokerlab.gdpconfig.keys import catalogue
-    from brokerlab.gdpconfig.validation import Finding, validate
+    from brokerlab.gdpconfig.validation import Finding, diff, validate
 
 __all__ = ["Config", "Finding", "Found", "catalogue", "diff", "validate"]
 
@@ -22,6 +21,6 @@ __getattr__, __dir__ = lazy(
         **dict.fromkeys(("Config", "Found"), "config"),
         **dict.fromkeys(("Finding", "validate"), "validation"),
         "catalogue": "keys",
-        "diff": "difference",
+        "diff": "validation",
     },
 )

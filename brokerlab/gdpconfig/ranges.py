@@ -11,8 +11,7 @@ import numpy as np
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.fallbacks import expand, scope_names
-from brokerlab.gdpconfig.keys import CatalogueKey, rows_of
+from brokerlab.gdpconfig.keys import CatalogueKey, expand, rows_of, scope_names
 
 LINEAR_UNITS = frozenset(
     {

@@ -1,4 +1,4 @@
-"""What is suspicious in a configuration; production says nothing about any of it.
+"""What is suspicious in a configuration, production says nothing about any of it, and what differs between two.
 
 Source: docs/rules/gdpconfig.md, Validation.
 """
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from brokerlab.errors import ConfigError, warn_once
 from brokerlab.gdpconfig import keys as known
@@ -149,3 +151,78 @@ def _overlap(one: Entry, other: Entry) -> bool:
         return first.valid_to <= second.valid_from
 
     return not ends_before(one, other) and not ends_before(other, one)
+
+
+_SCHEMA = dict.fromkeys(
+    ["app", "component", "key", "vo", "change", "old", "new", "default", "unit"], pl.String
+)
+
+
+def diff(old: Config, new: Config) -> pl.DataFrame:
+    """Return the entries that two configurations do not share.
+
+    One row per place and VO whose used entry differs, sorted by app, component, key, VO; all String:
+    ``app, component, key, vo`` (null = all), ``change`` (added, removed, changed), ``old, new`` (text of the
+    value, null = no entry), ``default`` (what the catalogue says acts without an entry, null = unknown key),
+    ``unit``. Remarks, and entries that are never used because an equal one comes first, are not looked at.
+
+    Raises:
+        ConfigError: A configuration has a history; compare ``config.at(time)``.
+
+    Example:
+        >>> a = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80})
+        >>> diff(Config.empty(), a).select("key", "change", "old", "new", "default").row(0)
+        ('SCOUT_RAMCOUNT_RANK', 'added', None, '80', '75')
+    """
+    before, after = _used(old), _used(new)
+    places = sorted(before.keys() | after.keys(), key=lambda place: (*place[:3], place[3] or ""))
+    table = []
+    for place in places:
+        first, second = before.get(place), after.get(place)
+        if _content(first) == _content(second):
+            continue
+        app, component, key, vo = place
+        row = _catalogue_row(app, component, key)
+        table.append(
+            {
+                "app": app,
+                "component": component,
+                "key": key,
+                "vo": vo,
+                "change": "added" if first is None else "removed" if second is None else "changed",
+                "old": shown(first),
+                "new": shown(second),
+                "default": None if row is None else row.default_text,
+                "unit": None if row is None else row.unit,
+            }
+        )
+    return pl.DataFrame(table, schema=_SCHEMA)
+
+
+def shown(entry: Entry | None) -> str | None:
+    """Return the text of an entry's value, whichever column holds it."""
+    if entry is None:
+        return None
+    return entry.value if entry.value is not None else entry.value_json
+
+
+def _used(config: Config) -> dict[tuple[str, str, str, str | None], Entry]:
+    if config.has_history:
+        raise ConfigError("a gdpconfig with a history cannot be compared: choose config.at(time)")
+    used: dict[tuple[str, str, str, str | None], Entry] = {}
+    for entry in config.entries:
+        used.setdefault((*entry.place, entry.vo), entry)
+    return used
+
+
+def _content(entry: Entry | None) -> tuple[str | None, ...] | None:
+    if entry is None:
+        return None
+    return entry.value, entry.value_json, (entry.type or "").lower()
+
+
+def _catalogue_row(app: str, component: str, key: str) -> known.CatalogueKey | None:
+    try:
+        return known.find(key, app, component)
+    except ConfigError:
+        return None

@@ -22,9 +22,8 @@ from brokerlab.gdpconfig.proposal import (
     write_apply_files,
 )
 from brokerlab.gdpconfig.proposal import reviewing as frames
-from brokerlab.gdpconfig.proposal.listing import old_to_new
 from brokerlab.gdpconfig.proposal.planted import TRUTH, compare_with_planted, count_outcomes
-from brokerlab.gdpconfig.proposal.words import silence
+from brokerlab.gdpconfig.proposal.words import old_to_new, silence
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.results import Kind

@@ -25,7 +25,7 @@ from brokerlab.calibrate.stops import (
 )
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
-from brokerlab.gdpconfig.proposal.filters import tasks_in_words
+from brokerlab.gdpconfig.proposal.document import tasks_in_words
 from brokerlab.intervals import MEASURED_POOLED
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say

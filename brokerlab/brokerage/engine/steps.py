@@ -17,7 +17,7 @@ import polars as pl
 from brokerlab.brokerage.engine.rule import OWN, SETTING, Rule, setting
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.fallbacks import scope_names
+from brokerlab.gdpconfig.keys import scope_names
 
 LEFT = pl.col("check").is_null()
 """The place is still left."""

@@ -31,7 +31,7 @@ from brokerlab.calibrate.verdict import (
 )
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal import Affected, Window
-from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
+from brokerlab.gdpconfig.proposal.document import filter_problems, tasks_in_words
 from brokerlab.intervals import ENDS
 from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent

@@ -21,8 +21,7 @@ from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Period
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
-from brokerlab.gdpconfig.fallbacks import scope_names
-from brokerlab.gdpconfig.keys import CatalogueKey
+from brokerlab.gdpconfig.keys import CatalogueKey, scope_names
 from brokerlab.gdpconfig.ranges import entries_of, scale_of, spread
 from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us

@@ -1,15 +1,23 @@
 """Proposals: documents that a person can check, apply and take back.
 
-``filed`` finds them in the folder of reports, ``listing`` and ``words`` show them, ``conflict`` and ``merging`` put
-several together, ``statements`` and ``patch`` write them out; ``reviewing`` sorts them for a meeting.
+``files`` reads them and finds them in the folder of reports, ``words`` shows them, ``merging`` puts several together,
+``statements`` writes them out; ``reviewing`` sorts them for a meeting.
 """
 
-from brokerlab.gdpconfig.proposal.conflict import conflicts
-from brokerlab.gdpconfig.proposal.document import Proposal
-from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
-from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
-from brokerlab.gdpconfig.proposal.listing import overview, state_of
-from brokerlab.gdpconfig.proposal.merging import merge
+from brokerlab.gdpconfig.proposal.document import Proposal, filter_problems, tasks_in_words
+from brokerlab.gdpconfig.proposal.files import (
+    Broken,
+    Filed,
+    dumps,
+    find,
+    loads,
+    newest,
+    read,
+    read_all,
+    verified,
+    write,
+)
+from brokerlab.gdpconfig.proposal.merging import conflicts, merge
 from brokerlab.gdpconfig.proposal.parts import Affected, Effect, Evidence, Window
 from brokerlab.gdpconfig.proposal.reviewing import Item, Review, review
 from brokerlab.gdpconfig.proposal.statements import (
@@ -18,8 +26,7 @@ from brokerlab.gdpconfig.proposal.statements import (
     render,
     write_apply_files,
 )
-from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
-from brokerlab.gdpconfig.proposal.words import after_applying, in_words
+from brokerlab.gdpconfig.proposal.words import after_applying, in_words, overview, state_of
 
 __all__ = [
     "Affected",

@@ -8,21 +8,116 @@ Source: design, idea 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.errors import ProposalError
+from brokerlab.errors import MOST_MESSAGE, UNSEEN, ProposalError, shown
+from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.proposal import base
-from brokerlab.gdpconfig.proposal.characters import character_problems
-from brokerlab.gdpconfig.proposal.filters import filter_problems
-from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence, Source
+from brokerlab.gdpconfig.keys import has_scope
+from brokerlab.gdpconfig.proposal.parts import (
+    Change,
+    Digests,
+    Evidence,
+    Source,
+    apply_change,
+    base_problem,
+    changes_of,
+    default_problem,
+    entry_problems,
+    guard_problems,
+    key_problems,
+    keys_digest,
+    moved,
+    places_of,
+)
 from brokerlab.gdpconfig.values import Value
 from brokerlab.results import Result, Shows
+
+JSON_TEXT = re.compile(r"changes\.\d+\.(before|after)\.value_json")
+"""Fields whose text may have the white space of JSON: tab and ends of lines."""
+
+
+def character_problems(document: Mapping[str, Any]) -> list[str]:
+    r"""Say which texts of a document have control characters or bidirectional controls; empty if none has.
+
+    Example:
+        >>> character_problems({"title": "a\u202eb"})[0].partition(";")[0]
+        'title: character 2 is U+202E (RIGHT-TO-LEFT OVERRIDE)'
+    """
+    return [
+        f"{shown(field, MOST_MESSAGE, allowed='')}: character {position + 1} is U+{ord(text[position]):04X} "
+        f"({unicodedata.name(text[position], 'control character')}); texts must have no control and no invisible "
+        "characters: take it out at its source, and make the proposal again"
+        for field, text in _texts(document, "")
+        if (position := _first(text, "\t\n\r" if JSON_TEXT.fullmatch(field) else "")) is not None
+    ]
+
+
+def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
+    """Yield every text of a document with its field, names of fields included."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            inner = f"{field}.{name}" if field else str(name)
+            yield f"name of {inner}", str(name)
+            yield from _texts(item, inner)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _texts(item, f"{field}.{i}")
+
+
+def _first(text: str, allowed: str) -> int | None:
+    """Return the position of the first character that is refused; null: there is none."""
+    if text.isascii() and text.isprintable():
+        return None
+    refused = (
+        i
+        for i, one in enumerate(text)
+        if one not in allowed and unicodedata.category(one) in UNSEEN
+    )
+    return next(refused, None)
+
+
+def filter_problems(keys: Iterable[str], filters: Mapping[str, str] | None) -> list[str]:
+    """Say which exact keys must not be proposed from tasks that passed some filters (:attr:`.parts.Evidence.filters`).
+
+    A key may be if it holds every filter in its name.
+
+    Example:
+        >>> filter_problems(["NQUEUELIMITSITE_Express"], {"gshare": "Express"})
+        []
+        >>> filter_problems(["SCOUT_RAMCOUNT_RANK"], {"gshare": "Express"})[0].partition(",")[0]
+        'SCOUT_RAMCOUNT_RANK: measured on tasks with gshare Express only'
+    """
+    if not filters:
+        return []
+    return [
+        f"{key}: measured on {tasks_in_words(filters)}, and the key would act beyond them: "
+        "measure without the filter; a keep may be made"
+        for key in dict.fromkeys(keys)
+        if not any(has_scope(row.key, key, filters) for row in known.rows_of(key))
+    ]
+
+
+def tasks_in_words(filters: Mapping[str, str]) -> str:
+    """Return which tasks passed some filters.
+
+    Example:
+        >>> tasks_in_words({"gshare": "Express", "processingtype": "simul"}), tasks_in_words({})
+        ('tasks with gshare Express, processingtype simul only', 'all tasks')
+    """
+    if not filters:
+        return "all tasks"
+    return f"tasks with {', '.join(f'{name} {value}' for name, value in filters.items())} only"
+
 
 Kind = Literal["change", "keep"]
 MAX_TITLE = 500
@@ -33,7 +128,7 @@ MAX_NOTE = 2000
 
 @dataclass(frozen=True, repr=False)
 class Proposal(Result):
-    """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :func:`.text.loads`.
+    """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :func:`.files.loads`.
 
     Attributes:
         kind: ``change`` or ``keep``.
@@ -143,9 +238,9 @@ class Proposal(Result):
         evidence: Evidence,
         digests: tuple[str | None, str | None],
     ) -> Proposal:
-        changes = tuple(base.changes_of(config, values, values if kind == "change" else {}))
-        made_from = Digests(config.digest, base.keys_digest(config, changes), *digests)
-        places = base.places_of(config)
+        changes = tuple(changes_of(config, values, values if kind == "change" else {}))
+        made_from = Digests(config.digest, keys_digest(config, changes), *digests)
+        places = places_of(config)
         proposal = cls(kind, title, created_at, changes, evidence, made_from, places)
         reject(proposal.problems(), "the proposal is not sound")
         return proposal
@@ -174,10 +269,10 @@ class Proposal(Result):
             f"{place}: occurs twice" for place, vo in set(places) if places.count((place, vo)) > 1
         ]
         for change in self.changes:
-            unknown = base.key_problems(change, new_value=not self.takes_back)
-            result += unknown or base.entry_problems(change, new_value=not self.takes_back)
+            unknown = key_problems(change, new_value=not self.takes_back)
+            result += unknown or entry_problems(change, new_value=not self.takes_back)
         for change in self.changes if self.kind == "change" and not self.takes_back else ():
-            result += base.guard_problems(change)
+            result += guard_problems(change)
         filters = self.evidence.filters or {}
         result += [
             f"evidence.filters: name {name!r}, value {value!r}: both need a text; leave out what does not restrict"
@@ -241,18 +336,18 @@ class Proposal(Result):
 
         Without a configuration the old values are compared with the defaults of the catalogue, and nothing else is.
         """
-        known = [one for one in self.changes if not base.key_problems(one, new_value=False)]
+        known = [one for one in self.changes if not key_problems(one, new_value=False)]
         if config is None:
-            return [problem for change in known if (problem := base.default_problem(change))]
-        result = [base.base_problem(config, change) for change in known]
+            return [problem for change in known if (problem := default_problem(change))]
+        result = [base_problem(config, change) for change in known]
         problems = [problem for problem in result if problem]
         if len(known) < len(self.changes):
             return problems
-        if not problems and base.keys_digest(config, self.changes) != self.digests.keys:
+        if not problems and keys_digest(config, self.changes) != self.digests.keys:
             problems.append("the digest of the touched keys does not fit their entries")
         if not touched_only and config.digest != self.digests.config:
             touched = {change.place for change in self.changes}
-            problems += base.moved(self.places, base.places_of(config), touched if problems else ())
+            problems += moved(self.places, places_of(config), touched if problems else ())
         return problems
 
     def applied_to(self, config: Config, *, touched_only: bool = False) -> Config:
@@ -260,7 +355,7 @@ class Proposal(Result):
         self.verify(config, touched_only=touched_only)
         entries = list(config.entries)
         for change in self.changes:
-            base.apply_change(entries, change)
+            apply_change(entries, change)
         return Config(tuple(entries))
 
     def revert(self, config: Config, *, created_at: datetime) -> Proposal:
@@ -272,7 +367,7 @@ class Proposal(Result):
         if self.kind == "keep":
             raise ProposalError(f"{self.title!r} is a keep: there is nothing to take back")
         changes = tuple(change.reversed() for change in self.changes)
-        problems = [base.base_problem(config, change) for change in changes]
+        problems = [base_problem(config, change) for change in changes]
         reject(
             [problem for problem in problems if problem],
             f"{self.title!r} is not what acts now, so it cannot be taken back",
@@ -284,9 +379,7 @@ class Proposal(Result):
             helps=self.evidence.hurts,
             hurts=self.evidence.helps,
         )
-        digests = replace(
-            self.digests, config=config.digest, keys=base.keys_digest(config, changes)
-        )
+        digests = replace(self.digests, config=config.digest, keys=keys_digest(config, changes))
         return Proposal(
             "change",
             f"Take back: {self.title}"[:MAX_TITLE],
@@ -294,7 +387,7 @@ class Proposal(Result):
             changes,
             evidence,
             digests,
-            base.places_of(config),
+            places_of(config),
             sources=self.sources,
             takes_back=self.digest,
         )
@@ -302,15 +395,15 @@ class Proposal(Result):
     @property
     def digest(self) -> str:
         """``sha256:...`` of the document's content, as it stands in the file."""
-        from brokerlab.gdpconfig.proposal import text
+        from brokerlab.gdpconfig.proposal import files
 
-        return text.digest(self)
+        return files.digest(self)
 
     def to_json(self) -> str:
-        """Return the document; see :func:`brokerlab.gdpconfig.proposal.text.dumps`."""
-        from brokerlab.gdpconfig.proposal import text
+        """Return the document; see :func:`brokerlab.gdpconfig.proposal.files.dumps`."""
+        from brokerlab.gdpconfig.proposal import files
 
-        return text.dumps(self)
+        return files.dumps(self)
 
     def frame(self) -> pl.DataFrame:
         """Return one row per key, in the order of the document.

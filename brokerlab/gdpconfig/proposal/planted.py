@@ -10,9 +10,9 @@ from typing import Literal, cast
 
 import polars as pl
 
-from brokerlab.gdpconfig.proposal.listing import set_value
 from brokerlab.gdpconfig.proposal.parts import Change
 from brokerlab.gdpconfig.proposal.reviewing import Item
+from brokerlab.gdpconfig.proposal.words import set_value
 from brokerlab.gdpconfig.values import Value
 
 TRUTH = "planted_settings"

@@ -15,9 +15,8 @@ import polars as pl
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
-from brokerlab.gdpconfig.proposal.document import NOTES, Proposal
-from brokerlab.gdpconfig.proposal.filed import (
+from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, tasks_in_words
+from brokerlab.gdpconfig.proposal.files import (
     MANIFEST,
     PAGE,
     Broken,
@@ -25,11 +24,9 @@ from brokerlab.gdpconfig.proposal.filed import (
     find,
     newest,
 )
-from brokerlab.gdpconfig.proposal.filters import tasks_in_words
-from brokerlab.gdpconfig.proposal.listing import State, set_value, state_of
-from brokerlab.gdpconfig.proposal.merging import merge
+from brokerlab.gdpconfig.proposal.merging import Conflict, conflicts, merge
 from brokerlab.gdpconfig.proposal.parts import Change
-from brokerlab.gdpconfig.proposal.words import after_applying, ranked
+from brokerlab.gdpconfig.proposal.words import State, after_applying, ranked, set_value, state_of
 from brokerlab.numerics import percent_of
 from brokerlab.words import thin
 

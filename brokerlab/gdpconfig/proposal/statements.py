@@ -1,8 +1,12 @@
-"""A proposal as statements for the table CONFIG: SQL text to be read and run by a person, or JSON.
+"""A proposal as statements for the table CONFIG: SQL text to be read and run by a person, JSON, or a JSON Patch.
 
 Nothing here opens a database. Every statement also asks that the entry is still as the proposal found it, so a
 statement that comes too late changes no row. The SQL text is one PL/SQL block: a statement that does not change
-exactly one row raises an error, and the whole block changes nothing.
+exactly one row raises an error, and the whole block changes nothing. A patch fits :func:`config_document` of the base. Its first
+operation tests the digest of the base, so whoever applies it to anything else is refused by any program that knows the
+standard.
+
+Source: RFC 6902 (JSON Patch), sections 4.1 to 4.6; design, idea 6.
 """
 
 from __future__ import annotations
@@ -13,15 +17,83 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from brokerlab.errors import ConfigError, ProposalError, nearest
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.proposal import patch
-from brokerlab.gdpconfig.proposal.document import Proposal
-from brokerlab.gdpconfig.proposal.filters import tasks_in_words
+from brokerlab.gdpconfig.entry import Entry
+from brokerlab.gdpconfig.proposal.document import Proposal, tasks_in_words
+from brokerlab.gdpconfig.proposal.files import dumps
 from brokerlab.gdpconfig.proposal.parts import Change
-from brokerlab.gdpconfig.proposal.text import dumps
+
+Row: TypeAlias = dict[str, Any]
+ALWAYS = ("app", "component", "key", "value", "value_json", "type", "vo")
+PLACE = ("app", "component", "key", "vo")
+
+
+def config_document(config: Config) -> Row:
+    """Return a configuration as the JSON document that a patch fits, and that :meth:`Config.from_file` reads.
+
+    ``digest``, and ``entries``: one object per entry, sorted by app, component, key; among equals in the order of the table.
+
+    Example:
+        >>> config_document(Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80}))["entries"][0]["value"]
+        '80'
+    """
+    entries = sorted(config.entries, key=lambda entry: entry.place)
+    return {"digest": config.digest, "entries": [_row(entry) for entry in entries]}
+
+
+def _row(entry: Entry) -> Row:
+    times = {
+        name: None if time is None else time.isoformat()
+        for name, time in (("valid_from", entry.valid_from), ("valid_to", entry.valid_to))
+    }
+    row = {**asdict(entry), **times}
+    return {name: value for name, value in row.items() if name in ALWAYS or value is not None}
+
+
+def operations(changes: tuple[Change, ...], before: Config, after: Config) -> list[Row]:
+    """Return the operations (``op, path, value``) that turn the document of the base into that of the base with changes in it.
+
+    A test of the digest; for every change a test of what is there and what is put there; the new digest.
+    """
+    base = config_document(before)
+    steps = [_step("test", "/digest", base["digest"])]
+    rows: list[Row] = base["entries"]
+    for change in changes:
+        if change.action != "none":
+            steps += _steps(change, rows)
+    return [*steps, _step("replace", "/digest", after.digest)]
+
+
+def _steps(change: Change, rows: list[Row]) -> list[Row]:
+    """Return the operations of one change, and make it in the rows."""
+    place = {name: getattr(change, name) for name in PLACE}
+    if change.before is None and change.after is not None:
+        new = {**dict.fromkeys(ALWAYS), **place, **asdict(change.after)}
+        index = sum(_sort_by(row) <= _sort_by(new) for row in rows)
+        rows.insert(index, new)
+        return [_step("add", f"/entries/{index}", new)]
+    index = next(i for i, row in enumerate(rows) if all(row[k] == v for k, v in place.items()))
+    path = f"/entries/{index}"
+    stored = {} if change.before is None else asdict(change.before)
+    steps = [_step("test", f"{path}/{name}", value) for name, value in (place | stored).items()]
+    if change.after is None:
+        del rows[index]
+        return [*steps, {"op": "remove", "path": path}]
+    content = {k: v for k, v in asdict(change.after).items() if v != stored.get(k)}
+    rows[index].update(content)
+    return steps + [_step("replace", f"{path}/{name}", v) for name, v in content.items()]
+
+
+def _sort_by(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return row["app"], row["component"], row["key"]
+
+
+def _step(op: str, path: str, value: object) -> Row:
+    return {"op": op, "path": path, "value": value}
+
 
 INSERT = (
     "INSERT INTO ATLAS_PANDA.CONFIG (APP, COMPONENT, KEY, VALUE, VALUE_JSON, TYPE, VO) "
@@ -133,7 +205,7 @@ def render(
         proposal: The proposal, of kind "change".
         config: The configuration that acts now; it must be the base.
         form: ``sql`` for a text of statements, ``json`` for statements with parameters, ``patch`` for a JSON Patch
-            of the document of the base (:mod:`brokerlab.gdpconfig.proposal.patch`).
+            of the document of the base.
         touched_only: Other keys than those of the proposal may have changed.
 
     Raises:
@@ -147,7 +219,7 @@ def render(
     proposal.verify(config, touched_only=touched_only)
     if form == "patch":
         after = proposal.applied_to(config, touched_only=touched_only)
-        steps = patch.operations(proposal.changes, config, after)
+        steps = operations(proposal.changes, config, after)
         return json.dumps(steps, indent=2, ensure_ascii=False) + "\n"
     forward = [statement(change) for change in proposal.changes]
     inverse = [statement(change.reversed()) for change in reversed(proposal.changes)]
@@ -269,7 +341,7 @@ def write_apply_files(sets: Iterable[ApplyFiles], config: Config, folder: str | 
     files = {name: text for one in sets for name, text in one.files.items()}
     if not files:
         return []
-    base = json.dumps(patch.document(config), indent=2, ensure_ascii=False) + "\n"
+    base = json.dumps(config_document(config), indent=2, ensure_ascii=False) + "\n"
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for name, text in ({BASE: base} | files).items():

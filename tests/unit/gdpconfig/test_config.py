@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import Config, keys
-from brokerlab.gdpconfig.fallbacks import scope_names
+from brokerlab.gdpconfig.keys import scope_names
 
 SHORT = "SCOUT_SHORT_EXECTIME_<prodsourcelabel>"
 

@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import catalogue, keys
-from brokerlab.gdpconfig.fallbacks import CHAINS, chain, scope_names
+from brokerlab.gdpconfig.keys import CHAINS, chain, scope_names
 
 TYPES = {"int", "float", "bool", "str", "json", "any"}
 NUMERIC = {"int", "float"}

@@ -29,7 +29,7 @@ from brokerlab.gdpconfig.proposal import (
     state_of,
     write,
 )
-from brokerlab.gdpconfig.proposal.listing import effect_text
+from brokerlab.gdpconfig.proposal.words import effect_text
 
 NOW = datetime.fromisoformat("2026-11-21T09:00")
 EVIDENCE = Evidence(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Evidence, Proposal, render
-from brokerlab.gdpconfig.proposal.patch import document
+from brokerlab.gdpconfig.proposal.statements import config_document
 
 NOW = datetime.fromisoformat("2026-11-21T09:00")
 RANK = {"app": "jedi", "component": "dbproxy", "key": "SCOUT_CPUTIME_RANK", "type": "int"}
@@ -42,7 +42,7 @@ def proposal(values: dict[str, Any], base: Config = BASE) -> Proposal:
 
 def patched(change: Proposal, base: Config) -> dict[str, Any]:
     result: dict[str, Any] = jsonpatch.apply_patch(
-        document(base), render(change, base, form="patch")
+        config_document(base), render(change, base, form="patch")
     )
     return result
 
@@ -61,7 +61,7 @@ def test_another_base_is_refused_by_any_program() -> None:
     steps = render(proposal({"SCOUT_CPUTIME_RANK": 95}), BASE, form="patch")
     for other in (BASE.with_values({"NW_ACTIVE": True}), BASE.with_values({"FREE_DISK_CUTOFF": 3})):
         with pytest.raises(jsonpatch.JsonPatchTestFailed):
-            jsonpatch.apply_patch(document(other), steps)
+            jsonpatch.apply_patch(config_document(other), steps)
 
 
 def test_what_it_makes_is_read_as_a_configuration(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_there_and_back_is_the_same_document(values: dict[str, Any]) -> None:
         {k: v for k, v in row.items() if v is not None and k != "descr"} for row in there["entries"]
     ] == [
         {k: v for k, v in row.items() if v is not None and k != "descr"}
-        for row in document(after)["entries"]
+        for row in config_document(after)["entries"]
     ]
     back = change.revert(after, created_at=NOW)
     assert patched(back, after)["digest"] == BASE.digest
