@@ -36,12 +36,10 @@ from brokerlab.estimators.offered import (
     WORST,
     coverage,
     defaults,
-    exceptions,
     offers,
-    score_on_same_jobs,
 )
 from brokerlab.estimators.records import UNITS, Quantity
-from brokerlab.estimators.scoring.judged import Judged
+from brokerlab.estimators.scoring.judged import Judged, rate
 from brokerlab.long_work import in_processes
 from brokerlab.numerics import FloatArray
 
@@ -124,6 +122,19 @@ def coverages(judged: Judged, held: Predicted) -> dict[str, float | None]:
     """Return, level by level, ``promised_*, coverage_*, upper_*`` of `coverage`."""
     every = {level: coverage(judged, held, level) for level in LEVELS}
     return {f"{name}_{level:g}": value for level, told in every.items() for name, value in told.items()}  # fmt: skip
+
+
+def score_on_same_jobs(
+    judged: Judged, given: Sequence[FloatArray], *, guesses: bool
+) -> tuple[list[tuple[float, float]], int]:
+    """Score what each estimator would give on the jobs that every one gives something."""
+    same = np.logical_and.reduce([np.isfinite(each) for each in given])
+    if not guesses:
+        sums = [judged.sums(each, same) for each in given]
+        return [(rate(s, "waste_per_usage"), rate(s, "exceed")) for s in sums], int(same.sum())
+    off = [np.abs(each - judged.used)[same].mean() for each in given]
+    above = [(judged.used > each * (1 + 1e-9))[same].mean() for each in given]
+    return [(float(a), float(b)) for a, b in zip(off, above, strict=True)], int(same.sum())
 
 
 def score_on_the_same_jobs(rows: list[dict[str, Any]], judged: Judged) -> None:
@@ -239,6 +250,18 @@ def _default_table(frame: pl.DataFrame) -> str:
         for row in defaults(offers(frame)).iter_rows(named=True)
     ]
     return "\n".join(lines)
+
+
+def exceptions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the systems on which the default of their kind is above `WORST` times the best simple rule: none but rules, where nothing is offered.
+
+    ``kind, unseen, system, estimator`` (the default), ``ratio, best_rule``, in the order of the frame.
+    """
+    chosen = defaults(offers(frame)).select("kind", "unseen", "estimator")
+    worse = frame.filter(pl.col("ratio") > WORST)
+    return worse.join(
+        chosen, on=["kind", "unseen", "estimator"], how="semi", maintain_order="left"
+    ).select("kind", "unseen", "system", "estimator", "ratio", "best_rule")
 
 
 def _exception_list(frame: pl.DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -29,19 +29,6 @@ def coverage(judged: Judged, held: Predicted, level: float) -> dict[str, float |
     }
 
 
-def score_on_same_jobs(
-    judged: Judged, given: Sequence[FloatArray], *, guesses: bool
-) -> tuple[list[tuple[float, float]], int]:
-    """Score what each estimator would give on the jobs that every one gives something."""
-    same = np.logical_and.reduce([np.isfinite(each) for each in given])
-    if not guesses:
-        sums = [judged.sums(each, same) for each in given]
-        return [(rate(s, "waste_per_usage"), rate(s, "exceed")) for s in sums], int(same.sum())
-    off = [np.abs(each - judged.used)[same].mean() for each in given]
-    above = [(judged.used > each * (1 + 1e-9))[same].mean() for each in given]
-    return [(float(a), float(b)) for a, b in zip(off, above, strict=True)], int(same.sum())
-
-
 def judge_allocations(
     records: pl.DataFrame,
     quantity: Quantity,
@@ -56,8 +43,10 @@ def judge_allocations(
     asked = np.where(asked > 0, asked, np.inf)
     every = dict(rules) | {name: given for name, (given, _) in models.items()}
     filled = {name: np.where(np.isfinite(each), each, asked)[judged.rows] for name, each in every.items() if np.isfinite(each).any()}  # fmt: skip
-    scores, _ = score_on_same_jobs(judged, list(filled.values()), guesses=False)
-    scored = {name: score for name, (score, _) in zip(filled, scores, strict=True)}
+    same = np.logical_and.reduce([np.isfinite(each) for each in filled.values()])
+    scored = {
+        name: rate(judged.sums(each, same), "waste_per_usage") for name, each in filled.items()
+    }
     best = min((score for name, score in scored.items() if name in rules), default=np.nan)
     rows = []
     for name in every:
@@ -116,15 +105,3 @@ def defaults(offered: pl.DataFrame) -> pl.DataFrame:
         .first()
         .sort("kind", "unseen")
     )
-
-
-def exceptions(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the systems on which the default of their kind is above `WORST` times the best simple rule: none but rules, where nothing is offered.
-
-    ``kind, unseen, system, estimator`` (the default), ``ratio, best_rule``, in the order of the frame.
-    """
-    chosen = defaults(offers(frame)).select("kind", "unseen", "estimator")
-    worse = frame.filter(pl.col("ratio") > WORST)
-    return worse.join(
-        chosen, on=["kind", "unseen", "estimator"], how="semi", maintain_order="left"
-    ).select("kind", "unseen", "system", "estimator", "ratio", "best_rule")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
+from brokerlab.units import HOUR_S
 from brokerlab.workflows import batch
 from brokerlab.workflows.compare.cells import BESIDE, BatchSystem
 from brokerlab.workflows.compare.paired import PLACE, log_turnaround, ratios
@@ -183,7 +184,6 @@ def _became() -> pl.Expr:
 
 
 RUN_H = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # run times whose waits are asked for [h]
-HOUR_S = 3600.0
 SCORES = ("n_predicted", "coverage_pct", "tightness", "within_two_pct")
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.estimators import exceptions
 from brokerlab.estimators.estimator import Predicted
-from brokerlab.estimators.offered import WORST, defaults, exceptions, judge_allocations, offers
+from brokerlab.estimators.offered import WORST, defaults, judge_allocations, offers
 from tests.unit.estimators.trial_toys import whole_tasks
 
 
