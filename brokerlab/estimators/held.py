@@ -281,8 +281,8 @@ class HeldBounds:
     def _forget(self) -> None:
         self._latest, self._ascending = np.empty((2, WINDOW))
         self._count = np.zeros(1, dtype=np.int64)
-        self._missing = {level: AIMED * (1 - level) for level in self.levels}
-        self._promises: dict[float, tuple[int, int]] = {}  # known whether they were kept, missed
+        # by level: the share that may still miss, promises of which it is known whether they were kept, missed of these
+        self._so_far = {level: (AIMED * (1 - level), 0, 0) for level in self.levels}
         self._open: dict[int, _Told] = {}
 
     def fit(self, records: Any) -> Self:
@@ -302,33 +302,26 @@ class HeldBounds:
         Jobs that were not predicted are replayed first: each as it was decided.
         """
         frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
-        pandaid = frame["pandaid"].to_list()
-        new = checked(records).filter(
-            pl.col("ended_s").is_not_null(), ~pl.col("pandaid").is_in(list(self._open))
-        )
+        new = frame.filter(~pl.col("pandaid").is_in(list(self._open)))
         if new.height:
-            self._see_replayed(new)
-        opened = [self._open.pop(each) for each in pandaid if each in self._open]
-        if opened:
-            self._see(frame.filter(~pl.col("pandaid").is_in(new["pandaid"].implode())), opened)
+            levels = tuple(sorted(self._so_far)) or GRID[-1:]
+            misses = self._misses(levels)
+            replayed = self.estimator.replay(new, levels=GRID)
+            hold(new, replayed, self.quantity, levels=levels, misses=misses)
+            self._keep(levels, misses)
+        known = frame.filter(pl.col("pandaid").is_in(list(self._open)))
+        if known.height:
+            self._see(known, [self._open.pop(each) for each in known["pandaid"].to_list()])
         self.estimator = self.estimator.update(frame)
         return self
 
-    def _see_replayed(self, records: pl.DataFrame) -> None:
-        """Replay jobs that were not predicted, and keep what their bounds missed."""
-        levels = tuple(sorted(self._missing)) or GRID[-1:]
-        misses = self._misses(levels)
-        _hold(records, self.estimator.replay(records, levels=GRID), self.quantity, levels, misses)
-        self._keep(levels, misses)
-
     def _keep(self, levels: tuple[float, ...], misses: Misses) -> None:
-        self._missing |= dict(zip(levels, misses.missing.tolist(), strict=True))
-        promises = zip(misses.resolved.tolist(), misses.missed.tolist(), strict=True)
-        self._promises |= dict(zip(levels, promises, strict=True))
+        columns = (misses.missing.tolist(), misses.resolved.tolist(), misses.missed.tolist())
+        self._so_far |= dict(zip(levels, zip(*columns, strict=True), strict=True))
 
     def _see(self, frame: pl.DataFrame, opened: list[_Told]) -> None:
         """Hold what was told of jobs against what they used."""
-        levels = tuple(sorted(self._missing))
+        levels = tuple(sorted(self._so_far))
         logarithms = np.array([each.told for each in opened])
         seen = np.array([each.seen for each in opened])
         tried = [[each.by_level.get(level, _NOT_TOLD) for level in levels] for each in opened]
@@ -351,7 +344,7 @@ class HeldBounds:
         logarithms = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
         seen, point = inner["seen"].to_numpy(), inner["point"].to_numpy()
         for level in asked:
-            self._missing.setdefault(level, AIMED * (1 - level))
+            self._so_far.setdefault(level, (AIMED * (1 - level), 0, 0))
         for pandaid in frame["pandaid"].to_list():
             self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
@@ -365,24 +358,16 @@ class HeldBounds:
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""
-        frame = checked(records)
-        return self.hold(frame, self.estimator.replay(frame, levels=GRID), levels=levels)
-
-    def hold(self, records: Any, predicted: Predicted, *, levels: Sequence[float]) -> Predicted:
-        """Replay from what the estimator told of the jobs at the levels of `GRID`, at least."""
-        asked = check_levels(levels)
-        misses = self._misses(asked)
-        copied = misses._replace(
-            latest=misses.latest.copy(),
-            ascending=misses.ascending.copy(),
-            added=misses.added.copy(),
-        )
-        return _hold(checked(records), predicted, self.quantity, asked, copied)
+        frame, asked = checked(records), check_levels(levels)
+        so_far = self._misses(asked)
+        copies = {name: getattr(so_far, name).copy() for name in ("latest", "ascending", "added")}
+        told = self.estimator.replay(frame, levels=GRID)
+        return hold(frame, told, self.quantity, levels=asked, misses=so_far._replace(**copies))
 
     def _misses(self, levels: Sequence[float]) -> Misses:
-        missing = np.array([self._missing.get(level, AIMED * (1 - level)) for level in levels])
-        promises = [self._promises.get(level, (0, 0)) for level in levels]
-        resolved, missed = np.array(promises, dtype=np.int64).T.copy()
+        rows = [self._so_far.get(level, (AIMED * (1 - level), 0, 0)) for level in levels]
+        missing = np.array([row[0] for row in rows])
+        resolved, missed = np.array([row[1:] for row in rows], dtype=np.int64).T.copy()
         pending = np.zeros(len(levels), dtype=np.int64)
         for each in self._open.values():
             pending += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
@@ -392,18 +377,27 @@ class HeldBounds:
 
 
 def hold(
-    records: Any, predicted: Predicted, quantity: Quantity, *, levels: Sequence[float]
+    records: Any,
+    predicted: Predicted,
+    quantity: Quantity,
+    *,
+    levels: Sequence[float],
+    misses: Misses | None = None,
 ) -> Predicted:
-    """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels; nothing was missed before."""
-    asked = check_levels(levels)
-    return _hold(checked(records), predicted, quantity, asked, _nothing_missed(asked))
+    """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels.
 
-
-def _nothing_missed(levels: tuple[float, ...]) -> Misses:
-    latest, ascending = np.empty((2, WINDOW))
-    nothing = np.zeros((3, len(levels)), dtype=np.int64)
-    missing = AIMED * (1 - np.array(levels))
-    return Misses(latest, ascending, np.zeros(1, np.int64), missing, *nothing)
+    ``misses`` are what was missed before, and learn from the jobs; None: nothing.
+    """
+    frame, asked = checked(records), check_levels(levels)
+    if misses is None:
+        latest, ascending = np.empty((2, WINDOW))
+        nothing = np.zeros((3, len(asked)), dtype=np.int64)
+        missing = AIMED * (1 - np.array(asked))
+        misses = Misses(latest, ascending, np.zeros(1, np.int64), missing, *nothing)
+    logs = np.log(predicted.bounds[:, [predicted.levels.index(level) for level in GRID]])
+    jobs = _jobs(frame, logs, predicted.seen, quantity)
+    bounds, own = _walk(jobs, order(frame), asked, misses, quantity)
+    return _promised(frame, predicted.seen, asked, bounds, own, predicted.point, jobs)
 
 
 @cache
@@ -417,15 +411,6 @@ def _may_miss(levels: Sequence[float], misses: Misses, more: int) -> IntArray:
     """Return `_most_misses` of each level for all promises there are and so many more."""
     promises = int((misses.resolved + misses.pending).max()) + more + 1
     return np.array([_most_misses(level, 1 << promises.bit_length()) for level in levels])
-
-
-def _hold(
-    frame: pl.DataFrame, predicted: Predicted, quantity: Quantity, levels: tuple[float, ...], misses: Misses
-) -> Predicted:  # fmt: skip
-    logs = np.log(predicted.bounds[:, [predicted.levels.index(level) for level in GRID]])
-    jobs = _jobs(frame, logs, predicted.seen, quantity)
-    bounds, own = _walk(jobs, order(frame), levels, misses, quantity)
-    return _promised(frame, predicted.seen, levels, bounds, own, predicted.point, jobs)
 
 
 def _jobs(frame: pl.DataFrame, bounds: FloatArray, seen: IntArray, quantity: Quantity) -> Jobs:
