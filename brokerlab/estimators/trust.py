@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, nearest
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import checked
-from brokerlab.intervals import CONFIDENCE, exact_share
+from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
 ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
@@ -402,6 +402,8 @@ def support(learnt: Any, records: Any) -> pl.DataFrame:
 
     Partly learnt is what has more than 5 % of the jobs outside. Without a job on either side it is an InsufficientDataError.
     """
+    from statsmodels.stats.proportion import proportion_confint
+
     old, new = checked(learnt), checked(records)
     if old.is_empty() or new.is_empty():
         raise InsufficientDataError(
@@ -410,7 +412,8 @@ def support(learnt: Any, records: Any) -> pl.DataFrame:
     rows = [_class(old, new, (c,) if isinstance(c, str) else c) for c in CLASSES]
     rows += [_range(old, new, name) for name in RANGES]
     table = pl.DataFrame(rows, schema=_OF_SUPPORT, orient="row", strict=False)
-    lo, hi = exact_share(table["outside"].to_numpy(), table["n"].to_numpy(), CONFIDENCE)
+    pairs = zip(table["outside"].to_list(), table["n"].to_list(), strict=True)
+    lo, hi = np.array([proportion_confint(k, n, method="beta") for k, n in pairs]).T
     share = table["outside"] / table["n"]
     return table.with_columns(share=share, lo=pl.Series(lo), hi=pl.Series(hi)).select(
         *("feature", "learnt_jobs", "n", "outside", "share", "lo", "hi"),
