@@ -4,15 +4,14 @@
 grid simulator, ``brokerlab.calibrate.simulation``. The parts load on first use.
 
 * what may be asked: ``settings``; one after the other: ``generate``; the command: ``command``;
-* what is drawn: ``queues`` and ``world`` (with ``storage``, ``links``, ``software``), tasks and jobs block by block
-  (``block``, ``assemble``), tasks that are laid out one by one (``stories``, ``light``), ``probes``;
-* what is planted in a lived world: ``planted``. ``truth/planted_settings`` holds one row per key: ``key``, ``component``,
+* what is drawn: ``queues`` and ``world`` (with ``storage``, ``software``, ``snapshots``), tasks and jobs block by block
+  (``tasks``, ``chains``, ``block``, ``orders``, ``assemble``), what is laid out one by one (``stories``, ``small_jobs``);
+* what is set, and planted in a lived world: ``planted``. ``truth/planted_settings`` holds one row per key: ``key``, ``component``,
   ``scope`` (null: everywhere), ``wrong`` (false: the answer is to keep it), ``planted`` (the value in force), ``best``,
   ``best_lo`` and ``best_hi`` (values between are as good; null: no bound), ``report`` (which one judges it), ``trades``;
-* the life: ``work`` puts the blocks side by side, ``slots`` says what queues have and what an operator knows of it, ``stage``
-  makes the simulator's world of it, ``life`` lets jobs come, go and try again, ``lived`` puts what happened in the place of
-  what was drawn;
-* the archive: ``frames_jobs``, ``frames_tasks``, ``story_frames``, ``logs``, ``truth``; ``writing`` writes it;
+* the life: ``work`` puts the blocks side by side, ``stage`` says what slots queues have and makes the simulator's world of it,
+  ``life`` lets jobs come, go and try again, ``lived`` puts what happened in the place of what was drawn;
+* the archive: ``frames_jobs``, ``frames_tasks``, ``story_frames``, ``truth``; ``writing`` writes it;
 * beside real ones: ``measured`` compares waits, use, kills and transfers with what was measured.
 
 Most of its lines draw what is rare (texts that are damaged, spells, piles, wishes of tasks), so that every rule of the chapters

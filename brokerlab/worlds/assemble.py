@@ -9,22 +9,21 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import IntArray
-from brokerlab.worlds import logs
-from brokerlab.worlds.analysis import UserRows, draw_user_orders
 from brokerlab.worlds.block import Block, delayed, draw_block, with_others
 from brokerlab.worlds.frames_jobs import LIVE, jobs_frame, not_over
 from brokerlab.worlds.frames_tasks import (
     datasets_frame,
     ends_of,
     files_frame,
+    job_status_log,
+    task_status_log,
     tasks_frame,
     totals_of,
 )
-from brokerlab.worlds.light import LIGHT, light_tasks, n_light
-from brokerlab.worlds.probes import n_probes, probe_jobs
-from brokerlab.worlds.production import Orders, draw_orders
+from brokerlab.worlds.orders import Orders, UserRows, draw_orders, draw_user_orders
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.replicas import Reader, replicas, unmerged_replicas
+from brokerlab.worlds.small_jobs import LIGHT, light_tasks, n_light, n_probes, probe_jobs
+from brokerlab.worlds.storage import Reader, replicas, unmerged_replicas
 from brokerlab.worlds.story_frames import Story, plant
 from brokerlab.worlds.truth import truth_queues, truth_tasks
 from brokerlab.worlds.world import World
@@ -71,7 +70,7 @@ def tables_of(world: World, drawn: Drawn, *, truth: bool = True) -> dict[str, pl
     block, mine, ids = drawn.block, drawn.stories, drawn.ids
     planted = plant(world, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
     tables = _draw(world, drawn, truth=truth)
-    log = logs.job_status_log(world, pl.concat([tables["jobs"], drawn.probes]))
+    log = job_status_log(world, pl.concat([tables["jobs"], drawn.probes]))
     tables = _with_planted({**tables, "job_status_log": log}, planted)
     tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
     tables["tasks"] = conform("tasks", drawn.of_users.complete_tasks(tables["tasks"]))
@@ -105,7 +104,7 @@ def _draw(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame]
         "tasks": conform("tasks", orders.complete_tasks(tasks)),
         "files": files_frame(block, ends),
         "datasets": orders.complete_datasets(datasets_frame(world, block, totals)),
-        "task_status_log": logs.task_status_log(world, block, totals, tasks),
+        "task_status_log": task_status_log(world, block, totals, tasks),
     }
 
 

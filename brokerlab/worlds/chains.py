@@ -1,17 +1,50 @@
-"""Run jobs: what each attempt needs, whether it fails or is killed, and the retries that follow."""
+"""Run jobs: what each attempt needs, whether it fails or is killed, and the retries that follow.
+
+Tasks, jobs and attempts are dataclasses of arrays with one entry each, of which some are taken or several joined.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE
-from brokerlab.worlds.roles import held
+from brokerlab.worlds.queues import held
 from brokerlab.worlds.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
 from brokerlab.worlds.world import World
+
+T = TypeVar("T")
+"""A dataclass of arrays, and of such dataclasses."""
+
+
+def take(whole: T, index: IntArray | slice) -> T:
+    """Take some of the entries."""
+    return _made(lambda held: held[index], whole)
+
+
+def join(parts: Sequence[T]) -> T:
+    """Put several of one class one after the other."""
+    return _made(lambda *held: np.concatenate(held), *parts)
+
+
+def where(chosen: BoolArray, new: T, old: T) -> T:
+    """Take entries of one class where chosen, of another elsewhere."""
+    return _made(lambda one, other: np.where(chosen, one, other), new, old)
+
+
+def _made(function: Callable[..., Any], *parts: T) -> T:
+    """Apply a function to each of the arrays."""
+    values: dict[str, Any] = {}
+    for field in fields(parts[0]):  # type: ignore[arg-type]
+        held = [getattr(part, field.name) for part in parts]
+        inner = is_dataclass(held[0])
+        values[field.name] = _made(function, *held) if inner else function(*held)
+    return type(parts[0])(**values)
+
 
 SCOUT, BULK, MERGED, BUILD = 0, 1, 2, 3
 """Phases of a task; a build comes first in time, and goes first where rows are cut."""

@@ -24,7 +24,7 @@ from brokerlab.worlds.chains import (
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
 from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, RESOURCE_TYPES, conform
-from brokerlab.worlds.users import GROUPS, PRODUCTION_USER, USERS, registered
+from brokerlab.worlds.tasks import GROUPS, PRODUCTION_USER, USERS, registered
 from brokerlab.worlds.world import World
 
 MERGE_PRIORITY, BUILD_PRIORITY = 5000, 2000

@@ -18,7 +18,6 @@ from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.temporary import TemporaryFolder
 from brokerlab.worlds import planted as planting
 from brokerlab.worlds.assemble import Drawn, draw, tables_of
-from brokerlab.worlds.orders import plain
 from brokerlab.worlds.settings import LIVED, SynthSettings
 from brokerlab.worlds.stories import stories
 from brokerlab.worlds.world import World, draw_world
@@ -163,24 +162,33 @@ def _draw(into: str | Path, world: World, show: Progress) -> Manifest:
 def _live(into: str | Path, world: World, show: Progress) -> Manifest:
     """Write an archive whose jobs wait because slots are taken."""
     # the simulator is loaded for those alone who ask for it
-    from brokerlab.worlds import slots
     from brokerlab.worlds.life import Life
     from brokerlab.worlds.lived import lived_blocks
-    from brokerlab.worlds.stage import world_of
-    from brokerlab.worlds.work import seen, with_requests, work_of
+    from brokerlab.worlds.stage import (
+        draw_delays,
+        operators_table,
+        scripted_use,
+        slot_changes,
+        slots_left,
+        slots_of,
+        usual_workers,
+        with_pledges,
+        world_of,
+    )
+    from brokerlab.worlds.work import plain, seen, with_requests, work_of
 
     parts = []
     for part in _drawn(world):
         parts.append(with_requests(world, plain(part)))
         show("drawn", len(parts) / part.n_blocks)
-    scripted = slots.scripted_use(world, parts)
-    there = slots.slots_of(world, parts, scripted)
-    world = slots.with_pledges(world, there)
-    capacity = slots.changes(world, there)
+    scripted = scripted_use(world, parts)
+    there = slots_of(world, parts, scripted)
+    world = with_pledges(world, there)
+    capacity = slot_changes(world, there)
     about: dict[str, Any] = {
         "n_blocks": len(parts),
-        "slots": slots.operators_table(world, there),
-        "workers": slots.workers(world, there),
+        "slots": operators_table(world, there),
+        "workers": usual_workers(world, there),
         "truth": {"capacity": capacity, TRUTH: planting.truth(world.settings.planted)},
     }
     kept: list[dict[str, pl.DataFrame]] = []
@@ -198,8 +206,10 @@ def _live(into: str | Path, world: World, show: Progress) -> Manifest:
         work = work_of(parts, kept, world.settings.start_us)
         copies = [tables["replicas"] for tables in kept]
         kept.clear()
-        free, delays = slots.left(world, capacity, scripted), slots.delays(world)
-        stage = world_of(world.settings, brokerlab.archive.open(folder), work, free, delays)
+        free = slots_left(world, capacity, scripted)
+        stage = world_of(
+            world.settings, brokerlab.archive.open(folder), work, free, draw_delays(world)
+        )
     if not stage.brokered:
         raise DataError(
             f"synthetic archive: the brokerage would place none of the {work.n} jobs drawn, "

@@ -28,8 +28,7 @@ from brokerlab.calibrate.simulation.state import (
 from brokerlab.calibrate.simulation.state import FINISHED as ENDED_WELL
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.arrays import take, where
-from brokerlab.worlds.block import decide, limits_of
+from brokerlab.worlds.block import Requests, decide, limits_of
 from brokerlab.worlds.chains import (
     BUILD,
     BULK,
@@ -43,9 +42,10 @@ from brokerlab.worlds.chains import (
     finished,
     no_limits,
     payloads,
+    take,
+    where,
 )
 from brokerlab.worlds.queues import generator
-from brokerlab.worlds.requests import Requests
 from brokerlab.worlds.work import Work
 from brokerlab.worlds.world import World as DrawnWorld
 

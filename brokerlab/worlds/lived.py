@@ -10,15 +10,13 @@ import polars as pl
 
 from brokerlab.numerics import IntArray
 from brokerlab.units import DAY_S
-from brokerlab.worlds.arrays import take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import identify, measure
-from brokerlab.worlds.chains import FINISHED, LOST, Attempts, Roots
+from brokerlab.worlds.chains import FINISHED, LOST, Attempts, Roots, take
 from brokerlab.worlds.frames_jobs import not_over
 from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Lived
-from brokerlab.worlds.light import LIGHT
-from brokerlab.worlds.paths import USUAL_S, Path, steps
-from brokerlab.worlds.story_frames import Story
+from brokerlab.worlds.small_jobs import LIGHT
+from brokerlab.worlds.story_frames import USUAL_S, Path, Story, steps
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.work import Work
 from brokerlab.worlds.world import World

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.worlds.production import CONTAINERS, LINUX, OLD_LINUX
+from brokerlab.worlds.orders import CONTAINERS, LINUX, OLD_LINUX
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.world import World
 

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from brokerlab.worlds.paths import DAY, HOUR, Path, steps, until
-from brokerlab.worlds.production import CONTAINERS
-from brokerlab.worlds.story_frames import Story
-from brokerlab.worlds.users import GROUPS, HEAVY_USERS, MEMBERS
+from brokerlab.worlds.orders import CONTAINERS
+from brokerlab.worlds.story_frames import DAY, HOUR, Path, Story, steps, until
+from brokerlab.worlds.tasks import GROUPS, HEAVY_USERS, MEMBERS
 from brokerlab.worlds.world import World
 
 STORY_SHARE = 0.04

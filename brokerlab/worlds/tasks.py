@@ -1,4 +1,4 @@
-"""Draw the tasks of one block: sizes, their own distributions, and the queues they run at."""
+"""Draw the tasks of one block: sizes, their own distributions, the queues they run at and what these do to their jobs, owners."""
 
 from __future__ import annotations
 
@@ -7,12 +7,123 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.special import ndtri
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.jobtypes import JOB_TYPES, JobType, Range, of_kind, per_type, range_of_kind
-from brokerlab.worlds.places import MAX_SLOTS, Slots, draw_slots
 from brokerlab.worlds.world import World
+
+MAX_SLOTS = 32
+"""Most queues of one task, where its jobs are drawn to queues."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The queues of each task, (tasks, places) arrays; unused places have weight 0.
+
+    ``weight`` sums to 1 per task; ``mem``, ``wall``, ``eff`` are effects on ln(peak memory), ln(wall time), ln(efficiency);
+    ``scout``, (tasks, 2), holds the one or two places of the scouts.
+    """
+
+    queue: IntArray
+    weight: FloatArray
+    cores: IntArray
+    mem: FloatArray
+    wall: FloatArray
+    eff: FloatArray
+    scout: IntArray
+
+
+def draw_slots(
+    world: World,
+    rng: np.random.Generator,
+    *,
+    kind: IntArray,
+    cores: IntArray,
+    n_jobs: IntArray,
+    need_mb: tuple[FloatArray, FloatArray],
+    mem_queue_sd: FloatArray,
+    most: int = MAX_SLOTS,
+) -> Slots:
+    """Choose the queues of every task, most important first: able ones, larger ones more often, more for larger tasks.
+
+    ``cores`` 0 = the queue's; ``need_mb`` is the memory of each task, base and per core; of ``most`` places those beyond the
+    able queues have weight 0.
+    """
+    n, k_max = len(kind), min(most, world.n)
+    job_cores = np.where(cores[:, None] > 0, cores[:, None], world.cores[None, :])
+    able = _able(world, kind, cores, job_cores, need_mb)
+    gumbel = -np.log(-np.log(rng.random((n, world.n))))
+    score = np.where(able, 0.8 * np.log(world.size)[None, :] + gumbel, -1e9 + gumbel)
+    queue = np.argsort(-score, axis=1, kind="stable")[:, :k_max]
+    n_able = np.maximum(1, able.sum(axis=1))
+    k_used = np.minimum(np.minimum(n_able, 1 + n_jobs // 12), min(k_max, MAX_SLOTS))
+    used = np.arange(k_max)[None, :] < k_used[:, None]
+    weight = np.where(used, world.size[queue] ** 0.6, 0.0)
+    weight *= np.exp(0.5 * rng.standard_normal((n, k_max)))
+    weight /= weight.sum(axis=1, keepdims=True)
+    return Slots(
+        queue=queue,
+        weight=weight,
+        cores=np.take_along_axis(job_cores, queue, axis=1),
+        scout=_scout_places(world, rng, queue[:, :4], used[:, :4]),
+        **_effects(world, rng, kind, queue, mem_queue_sd),
+    )
+
+
+def _effects(
+    world: World,
+    rng: np.random.Generator,
+    kind: IntArray,
+    queue: IntArray,
+    mem_queue_sd: FloatArray,
+) -> dict[str, FloatArray]:
+    """Draw what each queue does to each task: part of it the queue's own, part of it the pair's.
+
+    Slow queues are also inefficient ones, and core power explains the wall time in part only, so that
+    CPU time differs less between queues than wall time and follows core power with about -0.67.
+    """
+    z = rng.standard_normal((3, *queue.shape))
+    own = 0.62 * world.z_wall[queue] + 0.62 * z[0]
+    wall_sd = world.settings.apart * of_kind(kind, lambda t: t.wall_queue_sd)[:, None]
+    eff_sd = of_kind(kind, lambda t: t.eff_queue_sd)[:, None]
+    return {
+        "mem": mem_queue_sd[:, None] * np.sqrt(0.5) * (world.z_mem[queue] + z[1]),
+        "wall": wall_sd * (-0.48 * world.z_power[queue] + own),
+        "eff": eff_sd * (-0.8 * own / 0.877 + 0.6 * z[2]),
+    }
+
+
+def _scout_places(
+    world: World, rng: np.random.Generator, queue: IntArray, used: BoolArray
+) -> IntArray:
+    """Return the one or two quickest of a task's first queues: scouts go where there is room; in a calm world to any two."""
+    wait = rng.random(queue.shape) if world.settings.calm else world.queue_ln_mean[queue]
+    quick = np.argsort(np.where(used, wait, np.inf), axis=1, kind="stable")[:, :2]
+    two = (rng.random(len(queue)) < 0.4) & used[:, 1]
+    return np.column_stack([quick[:, 0], np.where(two, quick[:, 1], quick[:, 0])])
+
+
+def _able(
+    world: World,
+    kind: IntArray,
+    cores: IntArray,
+    job_cores: IntArray,
+    need_mb: tuple[FloatArray, FloatArray],
+) -> BoolArray:
+    """Decide for every (task, queue) whether the queue is in use, of the right kind and large enough."""
+    user = (of_kind(kind, lambda t: t.label == "user") > 0)[:, None]
+    several = (cores == 0)[:, None]
+    wanted = cores[:, None]
+    fits = np.where(
+        several, world.cores >= 4, (world.cores == wanted) | (world.ucore & (wanted <= world.cores))
+    )
+    room = np.where(world.ucore, world.maxrss_mb / world.cores * job_cores, world.maxrss_mb)
+    memory = need_mb[0][:, None] + need_mb[1][:, None] * job_cores
+    allowed = np.where(user, world.analysis, world.production)
+    return np.asarray(fits & allowed & world.usable & (memory * 1.25 <= room))
+
 
 MAX_BLOCK_TASKS = 8192
 """Most tasks of one block: the room between the task ids of blocks."""
@@ -238,3 +349,82 @@ def _uniform(
 def _pick(shares: tuple[float, ...], u: float) -> int:
     """Return the index that a uniform number selects."""
     return min(int(np.searchsorted(np.cumsum(shares), u)), len(shares) - 1)
+
+
+N_USERS = 60
+USERS = tuple(f"user{i:02d}" for i in range(N_USERS))
+"""Invented names of the owners of user tasks, as in ``produsername``; the first ones own most of the work."""
+PRODUCTION_USER = "production"
+GROUPS = ("phys-higgs", "phys-susy", "phys-top", "perf-muons")
+"""Working groups; user ``i`` below ``MEMBERS`` is in group ``i % 4``."""
+MEMBERS = 24
+HEAVY_USERS = 5
+"""So many users own most of the large tasks."""
+LARGE_TASK = 250
+"""Tasks of more jobs are large."""
+HEAVY_SHARE, GROUP_SHARE, EXPRESS_SHARE = 0.8, 0.3, 0.1
+"""Shares: of large tasks with heavy users, of members' tasks for their group, of small tasks in the express share."""
+RENAMED = 10
+"""One user in so many is registered under a name that cleaning changes."""
+
+
+def registered(user: int) -> str:
+    """Return ``origusername`` of a user: most often the name itself; the last two are one person.
+
+    Example:
+        >>> registered(3), registered(7), registered(58), registered(59)
+        ('user03', 'user07@synth.example', 'user58@synth.example', 'user58@synth.example')
+    """
+    if user >= N_USERS - 2:
+        return f"{USERS[N_USERS - 2]}@synth.example"
+    return f"{USERS[user]}@synth.example" if user % RENAMED == 7 else USERS[user]
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Who owns tasks: index in ``USERS`` (-1 = production), in ``GROUPS`` (-1 = none), whether in the share Express Analysis."""
+
+    user: IntArray
+    group: IntArray
+    express: BoolArray
+
+
+def activity() -> FloatArray:
+    """Return the part of the ordinary tasks that each user owns."""
+    weight = 1.0 / np.arange(1, N_USERS + 1) ** 1.1
+    return np.asarray(weight / weight.sum())
+
+
+def draw_users(rng: np.random.Generator, large: BoolArray) -> IntArray:
+    """Draw an owner per task; large tasks belong to heavy users most of the time."""
+    n = len(large)
+    anyone = rng.choice(N_USERS, n, p=activity())
+    heavy = rng.integers(0, HEAVY_USERS, n)
+    return np.where(large & (rng.random(n) < HEAVY_SHARE), heavy, anyone).astype(np.int64)
+
+
+def draw_groups(rng: np.random.Generator, user: IntArray) -> IntArray:
+    """Draw whether the tasks of members are for their group."""
+    chosen = (user >= 0) & (user < MEMBERS) & (rng.random(len(user)) < GROUP_SHARE)
+    return np.where(chosen, user % len(GROUPS), -1)
+
+
+def draw_owners(rng: np.random.Generator, tasks: Tasks) -> Owners:
+    """Draw who owns the tasks of a block, with a generator of this part alone."""
+    of_users, large = tasks.user, tasks.n_jobs > LARGE_TASK
+    user = np.where(of_users, draw_users(rng, large), -1)
+    express = of_users & ~large & (rng.random(tasks.n) < EXPRESS_SHARE)
+    return Owners(user=user, group=draw_groups(rng, user), express=express)
+
+
+def truth_users() -> pl.DataFrame:
+    """Return the users: ``username, origusername, workinggroup`` (null = none), ``heavy``, ``share`` of small tasks."""
+    return pl.DataFrame(
+        {
+            "username": USERS,
+            "origusername": [registered(u) for u in range(N_USERS)],
+            "workinggroup": [GROUPS[u % len(GROUPS)] if u < MEMBERS else None for u in range(N_USERS)],
+            "heavy": [u < HEAVY_USERS for u in range(N_USERS)],
+            "share": activity(),
+        }
+    )  # fmt: skip

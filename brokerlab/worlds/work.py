@@ -1,4 +1,7 @@
-"""The work of a world: tasks and jobs of all blocks side by side, as they were drawn, before anything ran."""
+"""The work of a world: tasks and jobs of all blocks side by side, as they were drawn, before anything ran.
+
+Large tasks ask for what most queues have: the whole work of a grid does not hang on what is rare.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,22 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import BoolArray, IntArray
-from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import decide
-from brokerlab.worlds.chains import BUILD, BULK, MERGED, SCOUT, Roots, finished, merge_keys, needs
-from brokerlab.worlds.light import LIGHT
+from brokerlab.worlds.chains import (
+    BUILD,
+    BULK,
+    MERGED,
+    SCOUT,
+    Roots,
+    finished,
+    join,
+    merge_keys,
+    needs,
+    take,
+)
+from brokerlab.worlds.orders import OLD_LINUX, UNKNOWN_NUCLEUS, Orders, with_tags
+from brokerlab.worlds.small_jobs import LIGHT
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
 
@@ -150,3 +164,34 @@ def _groups(tasks: Tasks, roots: Roots) -> tuple[IntArray, IntArray]:
     if not len(keys):
         return np.full(len(t), -1), merge
     return np.where(member & (keys[place] == key), place, -1), merge
+
+
+LARGE = 150
+"""Tasks with more jobs are large."""
+RARE = (
+    *("container_name", "onlytagsforfc", "site", "uselocalio", "t1weight", "inputprestaging"),
+    *("ipconnectivity", "ipstack", "maxcorecount"),
+)
+"""What few queues can give."""
+RELEASE = {"transhome": "Athena-24.0.40", "transuses": "Atlas-24.0.40"}
+
+
+def plain(drawn: Drawn) -> Drawn:
+    """Return the block with the rare wishes of its large tasks of production left out; small ones keep theirs."""
+    tasks = drawn.block.tasks
+    large = drawn.block.taskid[np.flatnonzero(tasks.n_jobs > LARGE)]
+    rows = drawn.orders.tasks.drop("tags")
+    here = pl.col("jeditaskid").is_in(pl.Series(large).implode())
+    lost = pl.col("nucleus").is_null() | (pl.col("nucleus") == UNKNOWN_NUCLEUS)
+    nucleus = rows.filter(~lost)["nucleus"].mode().sort().head(1)
+    changes = {
+        **dict.fromkeys(RARE, pl.lit(None)),
+        **{name: pl.lit(value) for name, value in RELEASE.items()},
+        "architecture": pl.lit(OLD_LINUX),
+        "nucleus": pl.when(lost).then(pl.lit(nucleus.first())).otherwise("nucleus"),
+    }
+    calm = rows.with_columns(
+        pl.when(here).then(value).otherwise(name).cast(rows.schema[name]).alias(name)
+        for name, value in changes.items()
+    )
+    return replace(drawn, orders=Orders(tasks=with_tags(calm), tokens=drawn.orders.tokens))

@@ -11,10 +11,10 @@ import polars as pl
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
 from brokerlab.numerics import IntArray
-from brokerlab.worlds import activity, links, planted, queues, software, storage
-from brokerlab.worlds.roles import truth_spells
+from brokerlab.worlds import planted, queues, snapshots, software, storage
+from brokerlab.worlds.queues import truth_spells
 from brokerlab.worlds.settings import LIVED
-from brokerlab.worlds.users import truth_users
+from brokerlab.worlds.tasks import truth_users
 from brokerlab.worlds.world import World
 
 BUFFER_ROWS = 400_000
@@ -62,13 +62,13 @@ def _write_world(writer: ArchiveWriter, world: World, slots: pl.DataFrame | None
         "software_tags": software.software_tags(world),
         "worker_node_gpu": software.worker_node_gpu(world),
         "worker_node_cpu_level": software.worker_node_cpu_level(world),
-        "slots": activity.slots(world) if slots is None else slots,
+        "slots": snapshots.slots(world) if slots is None else slots,
     }
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
     writer.write_truth("users", truth_users())
     writer.write_truth("spells", truth_spells(world.settings, world.spells, world.names))
-    for part in links.network_matrix(world):
+    for part in snapshots.network_matrix(world):
         writer.write("network_matrix", part, trusted=True)
 
 
@@ -82,7 +82,7 @@ def _write_blocks(
 ) -> None:
     """Write block after block, jobs when their day is complete or the buffer is full, then what is counted of jobs."""
     days, rest = _Days(writer), _Rest(writer)
-    pulse = activity.Pulse(world)
+    pulse = snapshots.Pulse(world)
     for index, tables in enumerate(blocks):
         jobs = tables.pop("jobs")
         pulse.add(jobs)
@@ -95,9 +95,9 @@ def _write_blocks(
             progress((index + 1) / n_blocks)
     days.flush(before=None)
     rest.flush()
-    asked = None if workers is None else activity.Pulse(world)
-    writer.write("site_data", activity.site_data(pulse, asked), trusted=True)
-    writer.write("worker_stats", activity.worker_stats(pulse, workers), trusted=True)
+    asked = None if workers is None else snapshots.Pulse(world)
+    writer.write("site_data", snapshots.site_data(pulse, asked), trusted=True)
+    writer.write("worker_stats", snapshots.worker_stats(pulse, workers), trusted=True)
 
 
 class _Days:

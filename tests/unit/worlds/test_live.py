@@ -15,8 +15,8 @@ from brokerlab.calibrate.simulation.capacity import in_use
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.worlds.life import Life
-from brokerlab.worlds.light import LIGHT
-from brokerlab.worlds.slots import changes
+from brokerlab.worlds.small_jobs import LIGHT
+from brokerlab.worlds.stage import slot_changes
 from brokerlab.worlds.world import draw_world
 from tests.unit.worlds.conftest import ASKED, SMALL, Made
 
@@ -67,7 +67,7 @@ def test_no_queue_has_slots_in_any_of_its_spells() -> None:
     """Of few queues one has several roles, and its spells overlap."""
     world = draw_world(worlds.make_settings(jobs=600, days=3, seed=1, queues=20, lived=True))
     assert len({spell.queue for spell in world.spells}) < len(world.spells)
-    capacity = changes(world, np.full(world.n, 8))
+    capacity = slot_changes(world, np.full(world.n, 8))
     for spell in world.spells:
         at = [world.settings.at(second) for second in (spell.begin_s, spell.end_s - 1)]
         rows = capacity.filter(pl.col("ts").is_between(*at), panda_queue=world.names[spell.queue])

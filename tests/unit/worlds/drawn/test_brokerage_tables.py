@@ -10,8 +10,8 @@ import pytest
 import brokerlab.archive
 from brokerlab import gdpconfig, worlds
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
-from brokerlab.worlds.links import network_matrix
-from brokerlab.worlds.production import UNKNOWN_NUCLEUS
+from brokerlab.worlds.orders import UNKNOWN_NUCLEUS
+from brokerlab.worlds.snapshots import network_matrix
 from brokerlab.worlds.world import draw_world
 from tests.unit.worlds.drawn.conftest import Made
 

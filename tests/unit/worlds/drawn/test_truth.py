@@ -4,8 +4,7 @@ import pytest
 from scipy import stats
 
 from brokerlab.numerics import noise_cdf
-from brokerlab.worlds.mixture import QUANTITIES, evaluate
-from brokerlab.worlds.truth import QUANTILES
+from brokerlab.worlds.truth import QUANTILES, QUANTITIES, evaluate
 from tests.unit.worlds.drawn.conftest import Made
 
 LEVELS = [500, 750, 900, 950, 990]

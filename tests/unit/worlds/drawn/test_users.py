@@ -5,7 +5,7 @@ from datetime import timedelta
 import polars as pl
 
 import brokerlab.archive
-from brokerlab.worlds.probes import PROBE_USER
+from brokerlab.worlds.small_jobs import PROBE_USER
 from tests.unit.worlds.drawn.conftest import Made
 
 
