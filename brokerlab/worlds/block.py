@@ -33,30 +33,11 @@ from brokerlab.worlds.chains import (
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
 from brokerlab.worlds.queues import generator
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.tasks import MAX_BLOCK_TASKS, Owners, Tasks, draw_owners, draw_tasks
 from brokerlab.worlds.world import World
 
 CPUTIME_RANK = 95
 """Percentile rank of the rule of CPU time."""
-
-
-@dataclass(frozen=True)
-class ScoutJobs:
-    """Finished scouts that were known when the task was decided, one entry per job."""
-
-    task: IntArray
-    cores: IntArray
-    wall_s: IntArray  # whole seconds from start to end
-    corepower: FloatArray  # HS06 per core of the queue
-    events: IntArray  # events by the rule (files without information count 1 each)
-    pseudo: BoolArray  # job read a pseudo input
-    input_mb: FloatArray  # effective input by the rule [MB]
-    output_bytes: IntArray
-    maxpss_kb: IntArray  # peak memory, whole job [kB]
-    cpu_s: IntArray
-    diskio_kb: IntArray  # read and written on local storage [kB]
-    workdir_bytes: IntArray
 
 
 @dataclass(frozen=True)
@@ -75,62 +56,6 @@ class Requests:
     def limit_hs06(self) -> FloatArray:
         """Return the CPU time per event in HS06 seconds; 0 = no scaling, -1 = not set."""
         return np.where(self.milli, self.cputime / 1000, self.cputime)
-
-
-def scout_requests(
-    scouts: ScoutJobs,
-    settings: SynthSettings,
-    *,
-    base_ram_mb: IntArray,
-    per_core: BoolArray,
-    base_wall_s: IntArray,
-) -> Requests:
-    """Apply the production scout rule to every task at once.
-
-    Source:
-        scouts.md sections 5.1 to 5.7, production column.
-    """
-    n = len(base_ram_mb)
-    t = scouts.task
-    kb = np.where(
-        per_core[t],
-        np.ceil((scouts.maxpss_kb - base_ram_mb[t] * 1024) / scouts.cores),
-        scouts.maxpss_kb,
-    )
-    q = SortedGroups.of(t, kb, n).percentile(settings.ram_rank)
-    ram = np.floor_divide(q * (100 + settings.ram_margin_pct), 100) / 1024
-    cputime, milli = _cputime(scouts, base_wall_s, n)
-    big = scouts.events >= 10
-    per_event = np.ceil(scouts.output_bytes / scouts.events)
-    out = SortedGroups.of(t[big], per_event[big], n).percentile(75) / KB
-    io = (scouts.input_mb * 1024 + scouts.output_bytes / KB) / scouts.wall_s / scouts.cores
-    count = np.bincount(t, minlength=n)
-    disk = np.bincount(t, scouts.diskio_kb / scouts.wall_s, minlength=n)
-    cpu = _largest(t, scouts.cpu_s.astype(np.float64), n)
-    size = _largest(t, scouts.input_mb, n)
-    wall = np.ceil(np.where(cpu < 3600, 0, cpu) / np.maximum(size, 1e-9) * 1.5)
-    return Requests(
-        ram_mb=_whole(np.maximum(np.trunc(ram), 1), ~np.isnan(q)),
-        cputime=cputime,
-        milli=milli,
-        outdisk_kb=_whole(np.minimum(out, 10240), ~np.isnan(out)),
-        workdisk_mb=_whole(_largest(t, scouts.workdir_bytes / MB, n), count > 0),
-        iointensity=_whole(np.ceil(_largest(t, io, n)), count > 0),
-        diskio=_whole(np.floor_divide(disk, np.maximum(count, 1.0)), count > 0),
-        walltime=_whole(np.minimum(wall, 999_999_999), count > 0),
-    )
-
-
-def _cputime(scouts: ScoutJobs, base_wall_s: IntArray, n: int) -> tuple[IntArray, BoolArray]:
-    """Return cputime and whether its unit is milli HS06 seconds (scouts.md 5.1)."""
-    t = scouts.task
-    busy = np.maximum(scouts.wall_s - base_wall_s[t], 0)
-    hs06 = busy * scouts.corepower * scouts.cores * 90 / 100
-    eligible = (scouts.events >= 10 * scouts.cores) | scouts.pseudo | (scouts.wall_s > 6 * 3600)
-    per_event = (hs06 / scouts.events)[eligible]
-    q = SortedGroups.of(t[eligible], per_event, n).percentile(CPUTIME_RANK) * 1.5
-    milli = q < 10
-    return _whole(np.ceil(np.where(milli, q * 1000, q)), ~np.isnan(q)), milli
 
 
 def _largest(group: IntArray, values: FloatArray, n: int) -> FloatArray:
@@ -304,23 +229,44 @@ def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attemp
 
 
 def decide(world: World, tasks: Tasks, roots: Roots, rows: Attempts) -> Requests:
-    """Apply the scout rule to the scouts known at the decision."""
-    t = roots.task[rows.root]
-    seen = measure(tasks, roots, rows)
+    """Apply the production rule to every task at once; the rows are its finished scouts that are known at the decision.
+
+    Source:
+        scouts.md sections 5.1 to 5.7, production column.
+    """
+    n, t, settings = tasks.n, roots.task[rows.root], world.settings
+    seen, wall_s, cores = measure(tasks, roots, rows), rows.wall_s, rows.cores
+    events = rule_events(tasks, roots)[rows.root]
     pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
-    n_files = tasks.files_per_job[t]
     part = np.trunc(seen.input_bytes / per_type(lambda k: k.event_ranges)[tasks.kind[t]])
-    return scout_requests(
-        ScoutJobs(
-            task=t, cores=rows.cores, wall_s=rows.wall_s,
-            corepower=world.corepower[tasks.slots.queue[t, rows.slot]], events=rule_events(tasks, roots)[rows.root],
-            pseudo=pseudo, input_mb=np.where(pseudo, n_files, part / MB),
-            output_bytes=seen.output_bytes, maxpss_kb=seen.maxpss_kb, cpu_s=seen.cpu_s,
-            diskio_kb=seen.read_kb + seen.write_kb, workdir_bytes=seen.workdir_bytes,
-        ),
-        world.settings, base_ram_mb=tasks.base_ram_mb, per_core=tasks.per_core,
-        base_wall_s=tasks.base_wall_s,
-    )  # fmt: skip
+    input_mb = np.where(pseudo, tasks.files_per_job[t], part / MB)
+    per_core = np.ceil((seen.maxpss_kb - tasks.base_ram_mb[t] * 1024) / cores)
+    kb = np.where(tasks.per_core[t], per_core, seen.maxpss_kb)
+    memory = SortedGroups.of(t, kb, n).percentile(settings.ram_rank)
+    ram = np.floor_divide(memory * (100 + settings.ram_margin_pct), 100) / 1024
+    busy = np.maximum(wall_s - tasks.base_wall_s[t], 0)
+    hs06 = busy * world.corepower[tasks.slots.queue[t, rows.slot]] * cores * 90 / 100
+    eligible = (events >= 10 * cores) | pseudo | (wall_s > 6 * 3600)
+    used = SortedGroups.of(t[eligible], (hs06 / events)[eligible], n).percentile(CPUTIME_RANK) * 1.5
+    milli = used < 10
+    big = events >= 10
+    per_event = np.ceil(seen.output_bytes / events)
+    out = SortedGroups.of(t[big], per_event[big], n).percentile(75) / KB
+    io = (input_mb * 1024 + seen.output_bytes / KB) / wall_s / cores
+    some = np.bincount(t, minlength=n)
+    disk = np.bincount(t, (seen.read_kb + seen.write_kb) / wall_s, minlength=n)
+    cpu = _largest(t, seen.cpu_s.astype(np.float64), n)
+    wall = np.ceil(np.where(cpu < 3600, 0, cpu) / np.maximum(_largest(t, input_mb, n), 1e-9) * 1.5)
+    return Requests(
+        ram_mb=_whole(np.maximum(np.trunc(ram), 1), ~np.isnan(memory)),
+        cputime=_whole(np.ceil(np.where(milli, used * 1000, used)), ~np.isnan(used)),
+        milli=milli,
+        outdisk_kb=_whole(np.minimum(out, 10240), ~np.isnan(out)),
+        workdisk_mb=_whole(_largest(t, seen.workdir_bytes / MB, n), some > 0),
+        iointensity=_whole(np.ceil(_largest(t, io, n)), some > 0),
+        diskio=_whole(np.floor_divide(disk, np.maximum(some, 1.0)), some > 0),
+        walltime=_whole(np.minimum(wall, 999_999_999), some > 0),
+    )
 
 
 def measure(tasks: Tasks, roots: Roots, rows: Attempts) -> Measures:
