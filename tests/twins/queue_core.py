@@ -11,7 +11,7 @@ from typing import Any
 import simpy
 
 from brokerlab.calibrate.simulation import QueueRules
-from brokerlab.calibrate.simulation.draws import MEMORY, STARTUP, uniform
+from brokerlab.calibrate.simulation.kernel import MEMORY, STARTUP, uniform
 
 LAST = 2  # SimPy: after URGENT and NORMAL events of the same time
 Row = dict[str, Any]

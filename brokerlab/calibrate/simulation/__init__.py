@@ -10,9 +10,8 @@ The brokerage's very rules place jobs at every cycle, jobs travel, queue, start 
 again, lose patience and are brokered anew. With ``brokerage="seen"`` every job stays at the queue where it was.
 
 * the world: ``archive`` reads it (``history``: jobs and what they need; ``capacity``: slots), ``world`` makes one of tables;
-* a run: ``loop`` goes from one brokerage to the next (``census``, ``users``: what the brokerages see; ``patience``: timeouts
-  and fast rebrokerage; ``moves``: links), ``kernel`` lets the queues run (``state``: the world in arrays; ``draws``: random
-  numbers that belong to an attempt);
+* a run: ``loop`` goes from one brokerage to the next (``census``: what the brokerages see; ``patience``: timeouts and fast
+  rebrokerage), ``kernel`` lets the queues run (``state``: the world in arrays);
 * what comes out: ``outcome``; ``validation``: does it give what was seen (``comparison``).
 """
 

@@ -11,9 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.calibrate import simulation
-from brokerlab.calibrate.simulation import QueueRules, draws
-from brokerlab.calibrate.simulation.loop import choose
-from brokerlab.calibrate.simulation.moves import queue_up
+from brokerlab.calibrate.simulation import QueueRules, kernel
+from brokerlab.calibrate.simulation.loop import choose, queue_up
 from brokerlab.calibrate.simulation.outcome import user_classes
 from brokerlab.calibrate.simulation.state import micros
 from brokerlab.errors import ConfigError, DataError, SchemaError
@@ -131,7 +130,7 @@ def test_jobs_go_where_the_shares_send_them(usual, outcome):
     nothing = {name: frame.with_columns(world=pl.lit(0)) for name, frame in empty.items()}
     share = usual.standing.decide(wanted, nothing).queues
     expected = dict(share.group_by("panda_queue").agg(pl.col("share").mean()).iter_rows())
-    drawn = draws.placements(1, np.arange(4000), np.ones(4000, np.int64))
+    drawn = kernel.placements(1, np.arange(4000), np.ones(4000, np.int64))
     part = share.filter(pl.col("jeditaskid") == 1).sort(pl.col("panda_queue").cast(pl.String))
     chosen = choose(
         drawn, np.zeros(4000, np.int64), np.full(4000, part.height), part["share"].to_numpy()

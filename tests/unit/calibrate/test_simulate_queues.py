@@ -11,7 +11,7 @@ import pytest
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import QueueRules
 from brokerlab.calibrate.simulation.comparison import quantiles
-from brokerlab.calibrate.simulation.draws import mix, uniform
+from brokerlab.calibrate.simulation.kernel import mix, uniform
 from brokerlab.errors import ConfigError, DataError, SchemaError
 from tests.queue_toys import Steps, attempts, world
 
