@@ -101,9 +101,9 @@ class Params(kit.Params):
 class Study(NamedTuple):
     """Ratings, and frames of `brokerlab.lifecycle.class_history` by name."""
 
-    ratings: history.QueueRatings
-    compared: history.RuleSetComparison
-    tasks: history.TaskRatings | None
+    ratings: history.ratings.QueueRatings
+    compared: history.alternatives.RuleSetComparison
+    tasks: history.tasks.TaskRatings | None
     frames: dict[str, pl.DataFrame]
 
     @property
@@ -117,67 +117,71 @@ class Study(NamedTuple):
 
 
 @kit.answers
-def load(p: Params) -> history.Period:
+def load(p: Params) -> history.period.Period:
     """Read what the classes of the period are made from."""
     archive = p.needs.opened(open_archive(p.archive))
     rules = ClassRules(p.rules)
-    return history.read_period(archive, start=p.start, end=p.end, every=p.every, rules=rules)
+    return history.period.read_period(archive, start=p.start, end=p.end, every=p.every, rules=rules)
 
 
 @kit.answers
-def study(period: history.Period, p: Params) -> Study:
+def study(period: history.period.Period, p: Params) -> Study:
     """Rate queues and tasks, and ask what their classes hang on."""
-    ratings = history.rate_queues(period)
+    ratings = history.ratings.rate_queues(period)
     if not ratings.n_rated:
-        why = history.missing_classes(ratings.cells)["reason"][0].replace("_", " ")
+        why = history.ratings.missing_classes(ratings.cells)["reason"][0].replace("_", " ")
         raise InsufficientDataError(
             f"no queue has a class in this period; most often {why}; a queue is rated by two merge jobs of User "
             f"Analysis or probes of unequal wait within four days, and the archive has {period.n_sampled} of them"
         )
     dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     step = grain(period.window, FINE, most=130)
-    marked = history.mark_changes(ratings.cells)
-    jobs = history.jobs_at_classes(ratings)
+    marked = history.ratings.mark_changes(ratings.cells)
+    jobs = history.waits.jobs_at_classes(ratings)
     tried = {key: getattr(p, parameter) for parameter, key in TRIED.items()}
-    compared = history.compare_rule_sets(ratings, ClassRules(OTHER[p.rules]), **dice)
-    busiest = history.busiest_queues(marked, p.queues_shown)
+    compared = history.alternatives.compare_rule_sets(ratings, ClassRules(OTHER[p.rules]), **dice)
+    busiest = history.ratings.busiest_queues(marked, p.queues_shown)
     frames = {
         "rated": ratings.cells,
         "percentiles": ratings.found.percentiles,
-        "classes": history.class_shares(marked, **dice),
-        "changes": history.stability(marked, period.step_days, **dice),
-        "queues": history.describe_queues(marked, period.step_days, **dice),
-        "spells": history.class_spells(ratings.cells, busiest),
-        "slots_over_time": history.slots_over_time(ratings.cells, step),
-        "missing": history.missing_classes(ratings.cells),
-        "limits": history.binding_limits(ratings, **dice),
-        "values": history.compare_values(ratings, tried, **dice),
-        "waits": history.waits_by_class(jobs, **dice),
-        "still_waiting": history.still_waiting(jobs, **dice),
-        "weights": history.limits_by_weight(ratings, jobs, **dice),
+        "classes": history.ratings.class_shares(marked, **dice),
+        "changes": history.ratings.stability(marked, period.step_days, **dice),
+        "queues": history.waits.describe_queues(marked, period.step_days, **dice),
+        "spells": history.ratings.class_spells(ratings.cells, busiest),
+        "slots_over_time": history.ratings.slots_over_time(ratings.cells, step),
+        "missing": history.ratings.missing_classes(ratings.cells),
+        "limits": history.alternatives.binding_limits(ratings, **dice),
+        "values": history.alternatives.compare_values(ratings, tried, **dice),
+        "waits": history.waits.waits_by_class(jobs, **dice),
+        "still_waiting": history.waits.still_waiting(jobs, **dice),
+        "weights": history.waits.limits_by_weight(ratings, jobs, **dice),
         "rule_totals": compared.totals,
         "rule_matrix": compared.matrix,
     }
-    tasks, there = history.rate_tasks(ratings), history.rate_tasks(compared.there)
+    tasks, there = history.tasks.rate_tasks(ratings), history.tasks.rate_tasks(compared.there)
     if tasks and there:
         frames |= {
             "rated_tasks": tasks.cells,
-            "task_classes": history.task_classes_by(tasks, "gshare", **dice),
-            "task_changes": history.changed_tasks(tasks, there, **dice),
-            "tasks_over_time": history.tasks_over_time(tasks, period.instants, step),
-            "users": history.slots_of_users(tasks, **dice),
+            "task_classes": history.tasks.task_classes_by(tasks, "gshare", **dice),
+            "task_changes": history.tasks.changed_tasks(tasks, there, **dice),
+            "tasks_over_time": history.tasks.tasks_over_time(tasks, period.instants, step),
+            "users": history.tasks.slots_of_users(tasks, **dice),
         }
     if period.share_usage is not None:
-        frames["shares"] = history.shares_against_targets(period.share_usage, **dice)
-        frames["shares_over_time"] = history.shares_over_time(period.share_usage, step)
+        frames["shares"] = history.tasks.shares_against_targets(period.share_usage, **dice)
+        frames["shares_over_time"] = history.tasks.shares_over_time(period.share_usage, step)
     return Study(ratings, compared, tasks, frames)
 
 
-def page(period: history.Period, s: Study) -> Page:
+def page(period: history.period.Period, s: Study) -> Page:
     """Lay out what the classes of the period say."""
     changes, unclassed = s.row("changes"), s.row("classes", class_name="none")
-    near = history.next_to_current(s.frames["values"]).sort("differs", descending=True).to_dicts()
-    counts = history.count_usual(s.frames["queues"])
+    near = (
+        history.alternatives.next_to_current(s.frames["values"])
+        .sort("differs", descending=True)
+        .to_dicts()
+    )
+    counts = history.ratings.count_usual(s.frames["queues"])
     values: dict[str, Any] = {
         "n_instants": period.instants.height,
         "n_cells": s.ratings.cells.height,
@@ -237,7 +241,7 @@ def _classes_over_time(s: Study) -> Chart:
     return Chart(
         draw=charts.classes_over_time,
         frame=spells,
-        finding=say(usual, history.count_usual(shown)),
+        finding=say(usual, history.ratings.count_usual(shown)),
         sample=f"The commonest class of {size} instants each." if size > 1 else "",
         note="hi, mid, lo: from short to long waits; none: no class for want of data.",
     )
@@ -265,7 +269,7 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
         ),
         Table(
             name="queues",
-            frame=history.in_minutes(s.frames["queues"]),
+            frame=history.waits.in_minutes(s.frames["queues"]),
             caption=say(usual, counts),
             columns={
                 "queue": "Queue",
@@ -299,7 +303,7 @@ def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
         ),
         Table(
             name="limits",
-            frame=history.in_minutes(s.frames["limits"]),
+            frame=history.waits.in_minutes(s.frames["limits"]),
             caption=say(binding, s.row("limits", limit="hi")),
             columns={
                 "limit": "Limit of",
@@ -323,7 +327,7 @@ def _waits(s: Study) -> Table:
         note += ", of which {steered:%} waited beyond the upper limit of their queue, which is to hold 95 % of them"
     return Table(
         name="waits",
-        frame=history.in_minutes(s.frames["waits"].filter(pl.col("n") > 0)),
+        frame=history.waits.in_minutes(s.frames["waits"].filter(pl.col("n") > 0)),
         caption=_order(s.frames["waits"]),
         columns={
             "kind": "Jobs",
@@ -339,7 +343,7 @@ def _waits(s: Study) -> Table:
 
 def _order(waits: pl.DataFrame) -> str:
     """Say whether jobs at a quicker class waited for less long."""
-    pairs = history.compare_medians(waits)
+    pairs = history.waits.compare_medians(waits)
     wrong = [f"{quick} than at {slow}" for quick, slow, order in pairs.rows() if order == "wrong"]
     blurred = [f"{quick} and {slow}" for quick, slow, order in pairs.rows() if order == "unclear"]
     if wrong:
@@ -379,14 +383,14 @@ def _tasks(s: Study) -> Table | None:
         frame=s.frames["task_classes"],
         caption=say(otherwise, changes, there=s.other),
         columns={"gshare": "gshare", "n_tasks": "Tasks"}
-        | {name: f"{name} [%]" for name in history.TASK_CLASSES}
+        | {name: f"{name} [%]" for name in history.tasks.TASK_CLASSES}
         | {"not_rated": "Not rated [%]"},
         note="S: nearly done, or express; A, B, C: by the slots that the user occupies. Over the instants at which a "
         "task was active. Progress: of a file the last job alone is known.",
     )
 
 
-def _caveats(period: history.Period, s: Study) -> list[Caveat]:
+def _caveats(period: history.period.Period, s: Study) -> list[Caveat]:
     recorded = period.rules.wait_time == "recorded"
     lacking = [name for name in period.lacking if name != "task_status_log"]
     values: dict[str, Any] = {

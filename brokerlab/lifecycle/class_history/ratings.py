@@ -58,8 +58,8 @@ class QueueRatings(Result):
         columns="at, queue, class_name, ranking [s], w_cl95upp [s], long_q_n, slots, jobs, reason",
         keys=("snapshot", "queue"),
         next=(
-            "lifecycle.class_history.class_shares(marked)",
-            "lifecycle.class_history.rate_tasks(result)",
+            "lifecycle.class_history.ratings.class_shares(marked)",
+            "lifecycle.class_history.tasks.rate_tasks(result)",
             "compare(result, other)",
         ),
     )
@@ -107,7 +107,7 @@ def classes(
         rules: The rule set, or its name; null = ``document``.
 
     Returns:
-        The ratings; :func:`brokerlab.lifecycle.class_history.rate_tasks` rates tasks by them.
+        The ratings; :func:`brokerlab.lifecycle.class_history.tasks.rate_tasks` rates tasks by them.
 
     Raises:
         ConfigError: The step is not readable, or a time is none or has a zone.

@@ -299,7 +299,7 @@ class ShareUsage(Result):
 
     shows = Shows(
         about="usage of shares against their targets, one row per snapshot and share",
-        next=("lifecycle.class_history.shares_over_time(period)",),
+        next=("lifecycle.class_history.tasks.shares_over_time(period)",),
     )
 
     usage: pl.DataFrame

@@ -65,16 +65,6 @@ class Timeouts(Result):
     rules: TimeoutRules
     config_digest: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values."""
-        return {
-            "fired": self.fired.to_dicts(),
-            "spared": self.spared.to_dicts(),
-            "at": self.at,
-            "rules": self.rules.to_dict(),
-            "config_digest": self.config_digest,
-        }
-
     def by_job(self) -> pl.DataFrame:
         """Return one row per job: every rule that fires, the first, and the action that counts.
 

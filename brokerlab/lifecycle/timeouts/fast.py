@@ -51,15 +51,6 @@ class FastRebrokerage(Result):
     rules: TimeoutRules
     config_digest: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values."""
-        return {
-            "shares": self.shares.to_dicts(),
-            "moved": self.moved.to_dicts(),
-            "rules": self.rules.to_dict(),
-            "config_digest": self.config_digest,
-        }
-
 
 def fast_rebrokerage(
     tables: Mapping[str, Any],

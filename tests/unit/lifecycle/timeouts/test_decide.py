@@ -364,10 +364,9 @@ def test_nothing_remains() -> None:
 
 def test_results_tell_where_they_come_from() -> None:
     found = judge(job("sent", modificationtime=HOUR))
-    told = found.to_dict()
-    assert told["fired"] == found.frame().to_dicts()
-    assert (told["at"], told["rules"]["rules"]) == (NOW, "document")
-    assert told["config_digest"].startswith("sha256:")
+    assert found.fired.equals(found.frame())
+    assert (found.at, found.rules.rules) == (NOW, "document")
+    assert found.config_digest.startswith("sha256:")
     assert "sent" in found._repr_html_()
 
 
@@ -385,7 +384,10 @@ def test_the_rule_set_by_name_and_the_instant_as_text() -> None:
     jobs = [{"pandaid": 1, "jobstatus": "sent", "modificationtime": "2026-03-01T11:00"}]
     named = decide({"jobs": jobs}, at="2026-03-01T12:00", rules="production")
     given = decide({"jobs": jobs}, at=datetime(2026, 3, 1, 12), rules=TimeoutRules("production"))
-    assert named.to_dict() == given.to_dict()
+    assert named.fired.equals(given.fired)
+    assert named.spared.equals(given.spared)
+    assert (named.at, named.rules) == (given.at, given.rules)
+    assert named.config_digest == given.config_digest
     with pytest.raises(ConfigError, match="at='noon': allowed is a time"):
         decide({"jobs": jobs}, at="noon")
 

@@ -169,7 +169,7 @@ def test_nothing_remains_and_bad_input() -> None:
     found = run(stats())
     assert found.shares.is_empty()
     assert {"triggered", "dry_run", "excess", "n_moved"} <= set(found.shares.columns)
-    assert found.to_dict()["shares"] == []
+    assert found.moved.is_empty()
     with pytest.raises(SchemaError, match=r"share_job_stats\.njobs"):
         run(stats(A=(1, 1)).with_columns(njobs=pl.lit("many")))
 
