@@ -7,7 +7,7 @@ the bounds of any of them to their levels, `allocation.cheapest` chooses what to
 
 Half of the room are the models, each a file with its compiled steps (``deployed``, ``hierarchy``, ``likejobs``, ``mixture``,
 ``quantiles``); the rest reads records (``sources``), judges (``scoring``, ``trial``, ``evaluation``, ``trust``, ``doubts``) and keeps
-(``saving``, ``card``).
+(``saving``, ``predicting``).
 """
 
 from typing import TYPE_CHECKING

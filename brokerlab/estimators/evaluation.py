@@ -12,13 +12,12 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.estimators.card import Card, Measured
 from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
 from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Estimator, Predicted, check_levels, known, order
 from brokerlab.estimators.hierarchy.estimator import FEATURES, Hierarchy
 from brokerlab.estimators.records import Quantity, checked
-from brokerlab.estimators.saving import About, Trained, save, versions
+from brokerlab.estimators.saving import About, Card, Measured, Trained, save, versions
 from brokerlab.estimators.scoring.settings import Setting
 from brokerlab.estimators.sources.source import At, Source
 from brokerlab.estimators.trial import LEVELS, Trial, run_trial, trial_levels, without_silent

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from brokerlab.cli import app
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
 from brokerlab.estimators import saving
-from brokerlab.estimators.card import Card, Measured
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting, models
+from brokerlab.estimators.saving import Card, Measured
 from tests.unit.estimators.quantiles.toys import tasks
 
 LEVELS = (0.5, 0.95)
