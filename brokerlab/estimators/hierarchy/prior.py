@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, pi
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -70,15 +71,14 @@ FIRST: dict[Quantity, Beliefs] = {
 SLOPE_WIDTH, SLOPE_SD_WIDTH, SIZE_WIDTH, SHAPE_WIDTH = 0.1, 0.3, 1.0, 0.25
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(NamedTuple):
     """What the likelihood needs of tasks: sums over each task, and over each of its queues."""
 
     first_pair: IntArray  # (t + 1,) pairs of task i are first_pair[i] up to first_pair[i + 1]
     xx: FloatArray  # (t, d, d)
     xy: FloatArray
     yy: FloatArray
-    count: IntArray  # (p,)
+    pair_count: IntArray  # (p,)
     pair_x: FloatArray
     pair_y: FloatArray
 
@@ -106,7 +106,7 @@ def sums_of(task: IntArray, pair: IntArray, x: FloatArray, y: FloatArray) -> Sum
         xx=_add(task, products, n_tasks).reshape(n_tasks, d, d),
         xy=_add(task, x * y[:, None], n_tasks),
         yy=_add(task, (y * y)[:, None], n_tasks)[:, 0],
-        count=np.bincount(pair, minlength=n_pairs),
+        pair_count=np.bincount(pair, minlength=n_pairs),
         pair_x=_add(pair, x, n_pairs),
         pair_y=_add(pair, y[:, None], n_pairs)[:, 0],
     )
@@ -146,21 +146,8 @@ def log_likelihood(sums: Sums, beliefs: Beliefs) -> float:
     variance = beliefs.residual_sd**2
     precision = variance / beliefs.sd**2
     left, determinants, counts = np.empty((3, sums.yy.size))
-    _integrate(
-        sums.first_pair,
-        sums.xx,
-        sums.xy,
-        sums.yy,
-        sums.count,
-        sums.pair_x,
-        sums.pair_y,
-        beliefs.mean,
-        precision,
-        beliefs.queue_sd**2 / variance,
-        left,
-        determinants,
-        counts,
-    )
+    queue = beliefs.queue_sd**2 / variance
+    _integrate(sums, beliefs.mean, precision, queue, left, determinants, counts)
     a, b = beliefs.shape, beliefs.shape * variance
     shape = a + counts / 2
     return float(
@@ -177,13 +164,7 @@ def log_likelihood(sums: Sums, beliefs: Beliefs) -> float:
 
 @compiled
 def _integrate(
-    first_pair: IntArray,
-    xx: FloatArray,
-    xy: FloatArray,
-    yy: FloatArray,
-    count: IntArray,
-    pair_x: FloatArray,
-    pair_y: FloatArray,
+    sums: Sums,
     mean: FloatArray,
     precision: FloatArray,
     queue: float,
@@ -192,20 +173,20 @@ def _integrate(
     counts: FloatArray,
 ) -> None:
     """Integrate queue effects and coefficients out of each task: squares left, log determinants."""
-    for t in range(yy.size):
-        matrix = np.diag(precision) + xx[t]
-        right = precision * mean + xy[t]
-        squares = yy[t] + np.sum(precision * mean * mean)
+    for t in range(sums.yy.size):
+        matrix = np.diag(precision) + sums.xx[t]
+        right = precision * mean + sums.xy[t]
+        squares = sums.yy[t] + np.sum(precision * mean * mean)
         logs, jobs = 0.0, 0.0
-        for p in range(first_pair[t], first_pair[t + 1]):
-            share = queue / (1 + count[p] * queue)
+        for p in range(sums.first_pair[t], sums.first_pair[t + 1]):
+            share = queue / (1 + sums.pair_count[p] * queue)
             for i in range(mean.size):  # in place: arrays made for each pair take most of the time
                 for j in range(mean.size):
-                    matrix[i, j] -= share * (pair_x[p, i] * pair_x[p, j])
-                right[i] -= share * pair_x[p, i] * pair_y[p]
-            squares -= share * pair_y[p] ** 2
-            logs += np.log1p(count[p] * queue)
-            jobs += count[p]
+                    matrix[i, j] -= share * (sums.pair_x[p, i] * sums.pair_x[p, j])
+                right[i] -= share * sums.pair_x[p, i] * sums.pair_y[p]
+            squares -= share * sums.pair_y[p] ** 2
+            logs += np.log1p(sums.pair_count[p] * queue)
+            jobs += sums.pair_count[p]
         solution = np.linalg.solve(matrix, right)
         left[t] = max(squares - np.dot(right, solution), 0.0)
         determinants[t] = logs + np.linalg.slogdet(matrix)[1]
