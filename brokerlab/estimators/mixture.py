@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -185,7 +185,7 @@ class Mixture:
         self.n = 0
         self.columns: FloatArray = np.empty((4, 0))
         self.tags: IntArray = np.empty((0, TAG_WORDS), dtype=np.int64)
-        self.foreseen: Run | None = None
+        self.run: Run | None = None  # that was foreseen last, from the present state
 
     def _reserve(self, rows: int) -> None:
         """Make room for runs, keeping the latest."""
@@ -208,33 +208,26 @@ class Mixture:
         """Compute what all views expect of a run from the latest runs seen."""
         first = max(self.n - WINDOW, 0)
         seen = self.columns[:, first : self.n]
-        shape = (self.kinds.size, self.n - first)
-        self.atoms, self.weights = np.empty(shape), np.empty(shape)
-        self.shapes = np.empty((self.kinds.size, 2))
+        atoms, weights = np.empty((2, self.kinds.size, self.n - first))
+        self.foreseen = Foreseen(atoms, weights, np.empty((self.kinds.size, 2)))
         self.centre = float(seen[2].mean())
         foresee(
-            seen[0],
-            seen[1],
-            seen[2],
-            seen[3],
-            self.tags[first : self.n],
+            Runs(seen[0], seen[1], seen[2], seen[3], self.tags[first : self.n]),
             run.input_b,
             math.log(run.input_b + INPUT_UNIT_B),
             self._tag(run.tag),
             self.kinds,
             self.settings,
             self.sloped,
-            self.atoms,
-            self.weights,
-            self.shapes,
+            self.foreseen,
         )
-        self.foreseen = run
+        self.run = run
 
     def predict(self, run: Run) -> Distribution:
         """Return the distribution of a run's memory; at least one run was seen."""
         self._foresee(run)
         memory_b, mass = np.empty(CELLS), np.empty(CELLS)
-        on_grid(self.atoms, self.weights, self.shapes, WIDTHS, self.shares(), memory_b, mass)
+        on_grid(self.foreseen, WIDTHS, self.shares(), memory_b, mass)
         return Distribution(np.exp(memory_b), mass)
 
     def shares(self) -> FloatArray:
@@ -247,17 +240,9 @@ class Mixture:
     def see(self, run: Run, memory_b: float, *, scored: bool = True) -> None:
         """See what a run used [bytes]; the views are scored on what they expected of it."""
         if scored and self.n:
-            if self.foreseen is not run:
+            if self.run is not run:
                 self._foresee(run)
-            log_scores(
-                math.log(memory_b),
-                self.atoms,
-                self.weights,
-                self.shapes,
-                WIDTHS,
-                self.centre,
-                self.scores,
-            )
+            log_scores(math.log(memory_b), self.foreseen, WIDTHS, self.centre, self.scores)
         if self.n == self.columns.shape[1]:
             self._reserve(2 * min(self.n, WINDOW) + 64)
         self.columns[:, self.n] = (
@@ -268,7 +253,7 @@ class Mixture:
         )
         self.tags[self.n] = self._tag(run.tag)
         self.n += 1
-        self.foreseen = None
+        self.run = None
 
 
 @compiled
@@ -370,35 +355,43 @@ def spread_of(atoms: FloatArray, weights: FloatArray) -> float:
     return (roots / total) ** 2 / ROBUST
 
 
+class Runs(NamedTuple):
+    """The runs seen."""
+
+    log_input: FloatArray  # (n,)
+    input_b: FloatArray  # (n,)
+    log_memory: FloatArray  # (n,)
+    memory_b: FloatArray  # (n,)
+    tags: IntArray  # (n, TAG_WORDS)
+
+
+class Foreseen(NamedTuple):
+    """What every view expects of a run."""
+
+    atoms: FloatArray  # (views, n) of log memory
+    weights: FloatArray  # (views, n) those of a view sum to 1
+    shapes: FloatArray  # (views, 2) width of the kernel on log memory, degrees of freedom
+
+
 @compiled
 def foresee(
-    log_input: FloatArray,
-    input_b: FloatArray,
-    log_memory: FloatArray,
-    memory_b: FloatArray,
-    tags: IntArray,
+    seen: Runs,
     at_input_b: float,
     at_log_input: float,
     at_tags: IntArray,
     kinds: IntArray,
     settings: FloatArray,
     sloped: IntArray,
-    atoms: FloatArray,
-    weights: FloatArray,
-    shapes: FloatArray,
+    foreseen: Foreseen,
 ) -> None:
-    """Fill what every view expects of a run: atoms of log memory, their weights, width and freedom.
-
-    ``log_input`` to ``tags`` are the n runs seen, ``at_...`` is the run to come; ``kinds, settings,
-    sloped`` describe the views (:class:`View`). Filled are ``atoms`` and ``weights`` (views, n),
-    weights of a view summing to 1, and ``shapes`` (views, 2): width of the kernel on log memory, degrees
-    of freedom.
-    """
+    """Fill what every view expects of a run to come, ``at_...``; ``kinds, settings, sloped`` describe the views (`View`)."""
+    atoms, weights, shapes = foreseen
+    log_input, log_memory = seen.log_input, seen.log_memory
     n = log_memory.size
     ones = np.ones(n)
     for v in range(kinds.size):
         if kinds[v] == TAGS:
-            tag_weights(tags, at_tags, settings[v], weights[v])
+            tag_weights(seen.tags, at_tags, settings[v], weights[v])
             for j in range(n):
                 atoms[v, j] = log_memory[j]
             total = weights[v].sum()
@@ -409,7 +402,9 @@ def foresee(
             else:
                 weights[v] = ones
             if kinds[v] == LEVEL_LINE:
-                runs = atoms_of_level_line(input_b, memory_b, weights[v], at_input_b, atoms[v])
+                runs = atoms_of_level_line(
+                    seen.input_b, seen.memory_b, weights[v], at_input_b, atoms[v]
+                )
             else:
                 runs = atoms_of_log_line(
                     log_input, log_memory, weights[v], at_log_input, sloped[v], atoms[v]
@@ -424,15 +419,10 @@ def foresee(
 
 @compiled
 def log_scores(
-    truth: float,
-    atoms: FloatArray,
-    weights: FloatArray,
-    shapes: FloatArray,
-    widths: FloatArray,
-    centre: float,
-    scores: FloatArray,
+    truth: float, foreseen: Foreseen, widths: FloatArray, centre: float, scores: FloatArray
 ) -> None:
     """Add to each (view, width) the logarithm of the density it gave to what came."""
+    atoms, weights, shapes = foreseen
     floor = LOST * math.exp(-abs(truth - centre))
     for v in range(atoms.shape[0]):
         nu = shapes[v, 1]
@@ -450,15 +440,14 @@ def log_scores(
 
 @compiled
 def on_grid(
-    atoms: FloatArray,
-    weights: FloatArray,
-    shapes: FloatArray,
+    foreseen: Foreseen,
     widths: FloatArray,
     shares: FloatArray,
     edges: FloatArray,
     mass: FloatArray,
 ) -> None:
     """Lay the mixture on a grid of log memory: upper edges of the cells and their probability."""
+    atoms, weights, shapes = foreseen
     low, high = np.inf, -np.inf
     for v in range(atoms.shape[0]):
         reach = shapes[v, 0] * widths.max()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import log
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -113,11 +113,9 @@ class Hierarchy(Ordered, Result):
         """
         frame = checked(records)
         self.atoms = own_atoms(self.beliefs)
-        result = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
+        task, decided = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
         counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
-        self.atoms = mixed_atoms(
-            self.atoms, result.task, result.kind, result.score, counts.to_numpy()
-        )
+        self.atoms = mixed_atoms(self.atoms, task, decided.kind, decided.score, counts.to_numpy())
         return self
 
     def state(self) -> dict[str, Any]:
@@ -169,43 +167,37 @@ class Hierarchy(Ordered, Result):
         A task is met by its first job, in the order of decision, that is predicted or seen: what is expected
         of the task then stays what it is.
         """
-        walked = self._walk(self.seen, frame, events, levels)
-        values = np.exp(walked.logs)
+        _, decided = self._walk(self.seen, frame, events, levels)
+        values = np.exp(decided.bounds)
         return Predicted(
-            frame["pandaid"].to_numpy(), walked.seen, levels, values[:, 1:], values[:, 0]
+            frame["pandaid"].to_numpy(), decided.seen, levels, values[:, 1:], values[:, 0]
         )
 
     def _walk(
         self, state: State, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
-    ) -> _Walked:
+    ) -> tuple[IntArray, kernels.Decided]:
         """Go through decisions (~row) and ends (row) of checked records; the state then has seen these ends.
 
-        Tasks and pairs are numbered, new ones with what to expect.
+        Tasks and pairs are numbered, new ones with what to expect. Returned are the numbers of the tasks, and what was foreseen.
         """
         task, pair = state.numbers(frame, self.levels.expect)
         known = logarithms(frame, self.quantity)
         first_known(known, task, state.origin)
-        n = frame.height
-        logs, score = np.zeros((n, len(levels) + 1)), np.zeros(n)
-        seen, kind = np.zeros((2, n), dtype=np.int64)
-        kernels.walk(
-            events,
-            task,
-            pair,
-            design(known, task, state.origin),
-            np.log(frame["used"].to_numpy()) - state.level[task],
-            frame["censored"].to_numpy(),
-            frame["is_scout"].to_numpy(),
-            state.known,
-            state.scores,
-            self.prior(),
-            np.array([0.5, *levels]),
-            logs,
-            seen,
-            score,
-            kind,
+        jobs = kernels.Jobs(
+            task=task,
+            pair=pair,
+            x=design(known, task, state.origin),
+            y=np.log(frame["used"].to_numpy()) - state.level[task],
+            killed=frame["censored"].to_numpy(),
+            scout=frame["is_scout"].to_numpy(),
         )
-        return _Walked(task, seen, kind, score, logs + state.level[task, None])
+        n = frame.height
+        seen, kind = np.zeros((2, n), dtype=np.int64)
+        decided = kernels.Decided(np.zeros((n, len(levels) + 1)), seen, np.zeros(n), kind)
+        asked = np.array([0.5, *levels])
+        kernels.walk(events, jobs, state.known, state.scores, self.prior(), asked, decided)
+        decided.bounds[:] += state.level[task, None]
+        return task, decided
 
     def frame(self) -> pl.DataFrame:
         """Return what is believed of a task on the scale of logarithms: ``name, mean, sd_between_tasks``.
@@ -220,16 +212,6 @@ class Hierarchy(Ordered, Result):
         """Return what it says, in a line."""
         fitted = "fitted" if self.beliefs is not FIRST[self.quantity] else "not fitted"
         return f"estimator of {self.quantity} per task, {fitted}"
-
-
-class _Walked(NamedTuple):
-    """What was found at each decision."""
-
-    task: IntArray
-    seen: IntArray
-    kind: IntArray  # class of the decision
-    score: FloatArray  # that the job turns out to have
-    logs: FloatArray  # median, then the bounds
 
 
 def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:

@@ -59,6 +59,26 @@ class Scores(NamedTuple):
     pair_count: IntArray
 
 
+class Jobs(NamedTuple):
+    """What is known of jobs, and what they used."""
+
+    task: IntArray  # (n,) numbers of their tasks
+    pair: IntArray  # (n,) and of their tasks and queues
+    x: FloatArray  # (n, d) rows of the linear model
+    y: FloatArray  # (n,) logarithms of the use
+    killed: BoolArray  # (n,)
+    scout: BoolArray  # (n,)
+
+
+class Decided(NamedTuple):
+    """What was foreseen of jobs when they were decided."""
+
+    bounds: FloatArray  # (n, levels) logarithms
+    seen: IntArray  # (n,) finished jobs of the task
+    score: FloatArray  # (n,) what the job's use turns out to be on the scale of that decision
+    kind: IntArray  # (n,) class of the decision
+
+
 class Prior(NamedTuple):
     """What earlier tasks say of the next one."""
 
@@ -248,34 +268,28 @@ def bound(
 @compiled
 def walk(
     events: IntArray,
-    task: IntArray,
-    pair: IntArray,
-    x: FloatArray,
-    y: FloatArray,
-    killed: BoolArray,
-    scout: BoolArray,
+    jobs: Jobs,
     known: Known,
     scores: Scores,
     prior: Prior,
     levels: FloatArray,
-    bounds: FloatArray,
-    seen: IntArray,
-    score: FloatArray,
-    kind: IntArray,
+    decided: Decided,
 ) -> None:
-    """Go through decisions (~row) and ends (row) in their order.
-
-    ``bounds`` (n, levels) and ``seen`` (n,) are written at decisions; ``kind`` too, with ``score`` what
-    the job's use turns out to be on the scale of that decision.
-    """
+    """Go through decisions (~row) and ends (row) in their order, and write what was foreseen at decisions."""
     for event in events:
         row = event if event >= 0 else ~event
-        t, p = task[row], pair[row]
+        t, p, x, y, killed = (
+            jobs.task[row],
+            jobs.pair[row],
+            jobs.x[row],
+            jobs.y[row],
+            jobs.killed[row],
+        )
         if event >= 0:
-            see(known, scores, prior, t, p, x[row], y[row], killed[row], scout[row])
+            see(known, scores, prior, t, p, x, y, killed, jobs.scout[row])
         else:
-            seen[row] = known.finished[t]
-            kind[row] = class_of(known, t, p)
-            location, scale = foresee(known, prior, t, p, x[row])
-            score[row] = score_of(prior, kind[row], location, scale, y[row], killed[row])
-            bound(known, scores, prior, t, p, x[row], levels, bounds[row])
+            decided.seen[row] = known.finished[t]
+            decided.kind[row] = class_of(known, t, p)
+            location, scale = foresee(known, prior, t, p, x)
+            decided.score[row] = score_of(prior, decided.kind[row], location, scale, y, killed)
+            bound(known, scores, prior, t, p, x, levels, decided.bounds[row])
