@@ -5,20 +5,27 @@ Pure functions decide one text against another; their batch forms (``decide_pair
 """
 
 from brokerlab.matching.architecture import Request, parse_architecture
-from brokerlab.matching.catchall import Catchall, read_catchall, read_catchalls
-from brokerlab.matching.connectivity import Connectivity, parse_connectivity
-from brokerlab.matching.cpu import match_cpu
-from brokerlab.matching.fairshare_policy import parse as parse_policy
-from brokerlab.matching.gpu import GpuNode, match_gpu
+from brokerlab.matching.catchall import (
+    Catchall,
+    Connectivity,
+    parse_connectivity,
+    read_catchall,
+    read_catchalls,
+)
+from brokerlab.matching.hardware import GpuNode, compare_version, match_cpu, match_gpu
 from brokerlab.matching.notes import Note
 from brokerlab.matching.patterns import Pattern, PatternError, compile_pattern
-from brokerlab.matching.platform import resolve_platform
-from brokerlab.matching.processing_groups import processing_group
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.matching.software import Match, SoftwareQueue, SoftwareTask, match_software
+from brokerlab.matching.software import (
+    Match,
+    SoftwareQueue,
+    SoftwareTask,
+    match_software,
+    resolve_platform,
+)
 from brokerlab.matching.software_pairs import software_pairs
-from brokerlab.matching.versions import compare_version
-from brokerlab.matching.zero_share import decide_pairs, zero_share
+from brokerlab.matching.zero_share import decide_pairs, processing_group, zero_share
+from brokerlab.matching.zero_share import parse as parse_policy
 
 __all__ = [
     "Catchall",

@@ -1,19 +1,167 @@
-"""Releases = AUTO: can a queue provide a task's software, container, CPU and GPU? (docs/rules/matching.md)."""
+"""Releases = AUTO: can a queue provide a task's software, container, CPU and GPU?
+
+A platform may be a regexp, and stands for something else at each queue; a release is what ``transhome`` names.
+
+Source: docs/rules/matching.md, 6 for platforms and releases.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from brokerlab.matching.architecture import Request
-from brokerlab.matching.cpu import match_cpu
-from brokerlab.matching.description import Description, DescriptionError
-from brokerlab.matching.gpu import GpuNode, match_gpu
-from brokerlab.matching.hardware import RequestError
-from brokerlab.matching.patterns import PatternError
-from brokerlab.matching.platform import is_regexp, platform_at, resolve_platform, with_base
-from brokerlab.matching.release import Release, has_container, has_release, parse_transhome
+from brokerlab.matching.description import ANY, Description, DescriptionError
+from brokerlab.matching.hardware import GpuNode, RequestError, match_cpu, match_gpu
+from brokerlab.matching.patterns import PatternError, compile_pattern
 from brokerlab.matching.rules import MatchingRules
+
+REGEXP_CHARACTERS = frozenset("()[]|*?+\\^$")
+
+_ALTERNATIVES = re.compile(r"\(([A-Za-z0-9_.+-]+(?:\|[A-Za-z0-9_.+-]+)*)\)([A-Za-z0-9_.+-]+)")
+
+
+@lru_cache(maxsize=4096)
+def is_regexp(sw_platform: str | None, *, by_characters: bool) -> bool:
+    r"""Tell whether a platform is a regexp (docs/rules/matching.md 6.3)."""
+    if sw_platform is None:
+        return False
+    if by_characters:
+        return not REGEXP_CHARACTERS.isdisjoint(sw_platform)
+    try:
+        return not compile_pattern(sw_platform).match(sw_platform)
+    except PatternError:
+        return True
+
+
+def resolve_platform(sw_platform: str | None, description: Description | None) -> str | None:
+    """Resolve a regexp platform to what a queue has.
+
+    The first of ``cmtconfigs`` that the regexp matches in full; else, for ``(a|b)rest``, the first alternative
+    among the architectures of the queue's CPUs, with the rest. None where nothing fits, where the literal
+    platform is published, or where the regexp cannot be read.
+
+    Source: docs/rules/matching.md 6.3.
+    """
+    if sw_platform is None or description is None or sw_platform in description.cmtconfigs:
+        return None
+    try:
+        pattern = compile_pattern(sw_platform)
+        fitting = [platform for platform in description.cmtconfigs if pattern.fullmatch(platform)]
+    except PatternError:
+        fitting = []
+    return fitting[0] if fitting else _by_architecture(sw_platform, description)
+
+
+def _by_architecture(sw_platform: str, description: Description) -> str | None:
+    """Return the first alternative of ``(a|b)rest`` that the queue's CPUs have, with the rest."""
+    result = _ALTERNATIVES.fullmatch(sw_platform)
+    if result is None or description.cpu is None:
+        return None
+    listed = description.cpu.attributes.get("arch", ())
+    alternatives = result[1].split("|")
+    return next((one + result[2] for one in alternatives if one in listed or ANY in listed), None)
+
+
+def with_base(platform: str | None, base_platform: str | None) -> str | None:
+    """Return a resolved platform with the base platform appended."""
+    return f"{platform}@{base_platform}" if platform and base_platform else platform
+
+
+def platform_at(
+    sw_platform: str | None, description: Description, *, rules: MatchingRules
+) -> tuple[str | None, str | None]:
+    """Return the platform to look for among ``cmtconfigs`` and tags at a queue (None: there is none), and what it resolves to.
+
+    A resolution is tried whether or not the platform counts as a regexp; None: nothing to resolve, or not resolved.
+
+    Source: docs/rules/matching.md 6.2, 6.3.
+    """
+    resolved = resolve_platform(sw_platform, description)
+    regexp = is_regexp(sw_platform, by_characters=rules.regexp_by_characters)
+    if not regexp or not rules.resolve_before_compare:
+        return sw_platform, resolved
+    if sw_platform in description.cmtconfigs:
+        return sw_platform, sw_platform
+    return resolved, resolved
+
+
+ATLAS, NIGHTLIES = "atlas", "nightlies"
+CVMFS_ROOT = "/cvmfs"
+
+_NIGHTLY = re.compile(r"rel_\d+(?:\n|$)|\d{4}-\d{2}-\d{2}T\d{4}$")
+_NUMBERED = re.compile(r"-\d+\.\d+\.\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a task's ``transhome`` names."""
+
+    repository: str  # ``atlas`` or ``nightlies``, on CVMFS
+    project: str | None  # such as ``Athena``; None for a nightly
+    release: str | None  # such as ``24.0.40``; None for a nightly, and where transhome has no ``-``
+
+
+@lru_cache(maxsize=4096)
+def parse_transhome(transhome: str) -> Release:
+    """Return repository, project and release (docs/rules/matching.md 6)."""
+    if _NIGHTLY.search(transhome) and not _NUMBERED.search(transhome):
+        return Release(NIGHTLIES, None, None)
+    project, _, rest = transhome.partition("-")
+    return Release(ATLAS, project, rest.partition("-")[0] or None)
+
+
+def has_container(
+    container_name: str,
+    description: Description,
+    all_tags: Description | None,
+    *,
+    only_tags: bool,
+    rules: MatchingRules,
+) -> bool:
+    """Tell whether a queue can run a fat container (docs/rules/matching.md 6.1)."""
+    if only_tags:
+        return container_name in description.need("tags").containers
+    containers = description.need("containers")
+    if ANY in containers or CVMFS_ROOT in containers:
+        return True
+    prefixes = tuple(containers)
+    if container_name.startswith(prefixes):
+        return True
+    known = all_tags.tags if all_tags is not None else None
+    sources = known.sources.get(container_name, ()) if known is not None else ()
+    if any(source.startswith(prefixes) for source in sources):
+        return True
+    return rules.container_tags_always and container_name in description.need("tags").containers
+
+
+def has_release(
+    release: Release,
+    platform: str | None,
+    description: Description,
+    *,
+    in_container: bool,
+    rules: MatchingRules,
+) -> bool:
+    """Tell whether a queue has a release, cache or nightly for a platform (docs/rules/matching.md 6.2)."""
+    cvmfs = description.need("cvmfs")
+    mounted = ANY in cvmfs or release.repository in cvmfs
+    containers = description.need("containers")
+    if mounted:
+        if ANY in containers or CVMFS_ROOT in containers:
+            return True
+        bare = not (in_container and rules.base_platform_forbids_cmtconfigs)
+        if bare and platform is not None and platform in description.need("cmtconfigs"):
+            return True
+        if not rules.tags_after_cvmfs:
+            return False
+    if in_container and ANY not in containers:
+        return False
+    wanted = (platform, release.project, release.release)
+    return None not in wanted and wanted in description.need("tags").releases
+
 
 REASONS = (
     "release_any",

@@ -14,20 +14,23 @@ import polars as pl
 from brokerlab.frames import chosen
 from brokerlab.matching.architecture import Request, parse_architecture
 from brokerlab.matching.description import ANY, Description, DescriptionError, read_description
-from brokerlab.matching.gpu import GpuNode
+from brokerlab.matching.hardware import GpuNode
 from brokerlab.matching.notes import warn
 from brokerlab.matching.patterns import PatternError, compile_pattern
-from brokerlab.matching.platform import is_regexp
-from brokerlab.matching.release import ATLAS, CVMFS_ROOT, NIGHTLIES, Release
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import (
     ANY_QUEUE,
+    ATLAS,
+    CVMFS_ROOT,
+    NIGHTLIES,
     OF_QUEUE,
     Examined,
     Match,
+    Release,
     SoftwareQueue,
     SoftwareTask,
     examine,
+    is_regexp,
     match_software,
     preference,
 )

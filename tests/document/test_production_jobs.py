@@ -12,7 +12,7 @@ import pytest
 from brokerlab import brokerage
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
-from brokerlab.matching.connectivity import parse_connectivity
+from brokerlab.matching.catchall import parse_connectivity
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import AT, World, reasons
 from tests.unit.brokerage.production_jobs.book import PUBLISHED, levelled, one, parent

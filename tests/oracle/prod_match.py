@@ -8,16 +8,25 @@ from dataclasses import asdict
 from typing import Any
 
 from brokerlab.matching.architecture import LEVEL, parse_architecture
-from brokerlab.matching.catchall import read_catchall
-from brokerlab.matching.connectivity import parse_connectivity
+from brokerlab.matching.catchall import parse_connectivity, read_catchall
 from brokerlab.matching.description import from_object
-from brokerlab.matching.gpu import GpuNode, match_gpu
-from brokerlab.matching.hardware import CpuSpec, GpuSpec, ModelPattern
+from brokerlab.matching.hardware import (
+    CpuSpec,
+    GpuNode,
+    GpuSpec,
+    ModelPattern,
+    compare_version,
+    match_gpu,
+)
 from brokerlab.matching.patterns import PatternError
-from brokerlab.matching.platform import resolve_platform, with_base
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.matching.software import SoftwareQueue, SoftwareTask, match_software
-from brokerlab.matching.versions import compare_version
+from brokerlab.matching.software import (
+    SoftwareQueue,
+    SoftwareTask,
+    match_software,
+    resolve_platform,
+    with_base,
+)
 from brokerlab.matching.zero_share import zero_share
 
 PRODUCTION = MatchingRules("production")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerlab.matching.patterns import PatternError
-from brokerlab.matching.platform import is_regexp, platform_at, resolve_platform
+from brokerlab.matching.software import is_regexp, platform_at, resolve_platform
 from tests.twins import text
 from tests.twins.analysis_input import Input
 from tests.twins.analysis_task import DAY, Task

@@ -9,12 +9,11 @@ from typing import Any
 
 from brokerlab.matching.architecture import parse_architecture
 from brokerlab.matching.description import Description, DescriptionError, read_description
-from brokerlab.matching.fairshare_policy import parse
-from brokerlab.matching.gpu import GpuNode
+from brokerlab.matching.hardware import GpuNode
 from brokerlab.matching.patterns import PatternError
-from brokerlab.matching.processing_groups import processing_group
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import SoftwareQueue, SoftwareTask, match_software
+from brokerlab.matching.zero_share import parse, processing_group
 
 Row = dict[str, Any]
 GPU_COLUMNS = (

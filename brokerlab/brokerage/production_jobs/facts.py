@@ -20,8 +20,7 @@ from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
 from brokerlab.brokerage.inputs.queues import up
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.matching.catchall import read_catchalls
-from brokerlab.matching.connectivity import parse_connectivity
+from brokerlab.matching.catchall import parse_connectivity, read_catchalls
 from brokerlab.units import MB
 
 URGENT_TYPE = "urgent"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brokerlab.matching.release import Release
+from brokerlab.matching.software import Release
 from brokerlab.matching.software_pairs import release_mode
 
 ATLAS = "atlas"

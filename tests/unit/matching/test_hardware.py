@@ -18,8 +18,14 @@ from brokerlab.matching import (
 )
 from brokerlab.matching.description import DescriptionError, Hardware, read_description
 from brokerlab.matching.hardware import CpuSpec, GpuSpec, ModelPattern, RequestError
-from brokerlab.matching.platform import is_regexp, with_base
-from brokerlab.matching.release import Release, has_container, has_release, parse_transhome
+from brokerlab.matching.software import (
+    Release,
+    has_container,
+    has_release,
+    is_regexp,
+    parse_transhome,
+    with_base,
+)
 
 DOCUMENT, PRODUCTION = MatchingRules(), MatchingRules("production")
 V100 = GpuNode("NVIDIA", "Tesla V100-PCIE-16GB", 16384, "Volta", "12.2", "535.104.05")

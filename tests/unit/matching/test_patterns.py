@@ -181,7 +181,7 @@ def test_python_only_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = patterns.re.compile
     monkeypatch.setattr(patterns.re, "compile", lambda text: real(text) and Refuses())
-    monkeypatch.setattr("brokerlab.matching.dialect.re.compile", real)
+    monkeypatch.setattr("brokerlab.matching.patterns.re.compile", real)
     patterns._compile.cache_clear()
     assert matches_anchored("only|here(x+)+", "only there")
 

@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab.errors import BrokerlabWarning
 from brokerlab.matching import MatchingRules, decide_pairs, parse_policy, zero_share
-from brokerlab.matching.fairshare_policy import compare_priority
+from brokerlab.matching.zero_share import compare_priority
 
 Task = tuple[str | None, str | None, str | None, int | None]
 
