@@ -16,7 +16,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
 from brokerlab.brokerage.engine.steps import value_at
-from brokerlab.brokerage.replaying import counts, places, task_tables
+from brokerlab.brokerage.replaying import counts, places
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
@@ -200,10 +200,6 @@ class AnalysisMaker(Maker):
             "the archive does not tell quotas, nor the lists of included and excluded queues: no such check can fail"
         )
 
-    def _make_tasks(self) -> None:
-        super()._make_tasks()
-        self.tables["tasks"] = task_tables.user_rows(self.tables["tasks"])
-
     def _make_links(self, tables: Any) -> None:
         """Make ``queue_endpoints``, with what is known of each endpoint at last."""
         links = places.scoped_endpoints(tables)
@@ -241,8 +237,7 @@ class AnalysisMaker(Maker):
     def _make_input(self) -> None:
         super()._make_input()
         if "datasets" in self.tables:
-            own = self.tables["datasets"] = task_tables.user_datasets(self.tables["datasets"])
-            self._count_unknown(own)
+            self._count_unknown(self.tables["datasets"])
         if "n_jobs" in self.tables["tasks"].columns:
             self.notes.append(
                 "a chunk splits into as many jobs as were made in its cycle, tried again ones included"

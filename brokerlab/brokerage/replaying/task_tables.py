@@ -28,28 +28,6 @@ from brokerlab.engines import collect, last_attempts, narrow
 
 WITH_SCOUTS = 2
 """Value of the rule US while scouts are to be made; afterwards it is 3."""
-USER_FLAGS = ("avoidvp", "allowincompleteinds", "limitedsites")
-"""Task parameters that are yes or no."""
-
-
-def user_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Put tasks in the words of the analysis brokerage (contract ``Tasks``).
-
-    Source: analysis-jobs.md 1.
-    """
-    kept = pl.col("usescout") == WITH_SCOUTS
-    flags = [(pl.col(name) != 0).alias(name) for name in USER_FLAGS]
-    return rows.with_columns(
-        *flags,
-        usescout=pl.col("use_scout") | kept.fill_null(value=False),
-        chunk_usescout=pl.col("use_scout"),
-    )
-
-
-def user_datasets(datasets: pl.DataFrame) -> pl.DataFrame:
-    """Put input datasets in the words of the analysis brokerage; their ``distributed`` holds for pseudo input too."""
-    real = ~pl.col("type").is_in(PSEUDO_TYPES)
-    return datasets.with_columns(is_distributed=pl.col("distributed") & real)
 
 
 def with_number_of_jobs(
@@ -74,7 +52,7 @@ WORDS = {
 """Numbers of the split rule and the words of the chapters; any other number is no request."""
 FLAGS = (
     *("uselocalio", "allowinputwan", "inputprestaging", "mergeoutput", "usejobcloning"),
-    "onlytagsforfc",
+    *("onlytagsforfc", "avoidvp", "allowincompleteinds", "limitedsites"),
 )
 """Task parameters that are yes or no."""
 SUBMITTED = {
@@ -138,7 +116,11 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
         chunk_ramcount=pl.lit(0, pl.Int64),
     )
     whole = [pl.col(name).cast(pl.Int64) for name in ("ramcount", "mergeramcount")]
-    return result.with_columns(whole).sort("jeditaskid", "snapshot")
+    result = result.with_columns(whole).sort("jeditaskid", "snapshot")
+    if stage != "analysis":
+        return result
+    kept = (pl.col("usescout") == WITH_SCOUTS).fill_null(value=False)
+    return result.with_columns(usescout=pl.col("use_scout") | kept, chunk_usescout="use_scout")
 
 
 def parents(tasks: pl.DataFrame) -> pl.DataFrame:
@@ -182,11 +164,13 @@ def read_datasets(frame: Any, chosen: list[int]) -> pl.DataFrame:
 def input_datasets(datasets: pl.DataFrame, *, merging: bool = False) -> pl.DataFrame:
     """Return the input datasets of the tasks, or of merge jobs (contract ``Datasets``), with ``datasetid``, ``type``, ``pseudo``.
 
-    Of their attributes ``ratio=N``, ``nosplit`` and ``distributed`` count.
+    Of their attributes ``ratio=N``, ``nosplit`` and ``distributed`` count; ``distributed`` holds for pseudo input too,
+    ``is_distributed`` for real input alone.
     """
     kinds = MERGED if merging else INPUTS
     attributes = pl.col("attributes").fill_null("")
     pseudo = pl.col("type").is_in(PSEUDO_TYPES)
+    marked = attributes.str.contains(r"(?:^|,)distributed(?:,|$)")
     ratio = attributes.str.extract(r"(?:^|,)ratio=(\d+)", 1).cast(pl.Int64)
     return datasets.filter(pl.col("type").is_in(kinds)).select(
         "jeditaskid",
@@ -195,9 +179,10 @@ def input_datasets(datasets: pl.DataFrame, *, merging: bool = False) -> pl.DataF
         "type",
         is_master=pl.col("masterid").is_null(),
         pseudo=pseudo,
-        distributed=pseudo | attributes.str.contains(r"(?:^|,)distributed(?:,|$)"),
+        distributed=pseudo | marked,
         ratio=ratio,
         nosplit=attributes.str.contains(r"(?:^|,)nosplit(?:,|$)"),
+        is_distributed=marked & ~pseudo,
     )
 
 

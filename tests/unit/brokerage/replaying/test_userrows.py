@@ -19,7 +19,7 @@ TASK = {"jeditaskid": 1, "ramcount": 3000, "orig_ramcount": 2000, "frozentime": 
 def rows_of(task: dict[str, Any], **schedule: Any) -> dict[str, Any]:
     plan = pl.DataFrame([{"jeditaskid": 1, "snapshot": 0, "at": T0, **schedule}])
     own = task_tables.read_tasks(pl.DataFrame([TASK | task]))
-    rows = task_tables.user_rows(task_tables.task_rows(plan, own, stage="analysis"))
+    rows = task_tables.task_rows(plan, own, stage="analysis")
     return prepared({"tasks": rows}, contracts.TABLES)["tasks"].row(0, named=True)
 
 
@@ -44,7 +44,11 @@ def test_parameters_are_words_and_flags() -> None:
         {"allowinputlan": 2, "avoidvp": 1, "limitedsites": 0, "allowincompleteinds": None}
     )
     assert row["allowinputlan"] == "only"
-    assert [row[name] for name in task_tables.USER_FLAGS] == [True, None, False]
+    assert [row[name] for name in ("avoidvp", "allowincompleteinds", "limitedsites")] == [
+        True,
+        None,
+        False,
+    ]
 
 
 def test_scouts_need_the_memory_submitted_and_a_later_freeze_is_not_seen() -> None:
@@ -61,7 +65,7 @@ def datasets_of(*rows: dict[str, Any]) -> pl.DataFrame:
         schema_overrides={"masterid": pl.Int64, "attributes": pl.String},
     )
     read = task_tables.read_datasets(frame, [1])
-    return task_tables.user_datasets(task_tables.input_datasets(read))
+    return task_tables.input_datasets(read)
 
 
 def test_pseudo_input_is_not_distributed() -> None:
