@@ -236,21 +236,17 @@ class AnalysisMaker(Maker):
 
     def _make_input(self) -> None:
         super()._make_input()
-        if "datasets" in self.tables:
-            self._count_unknown(self.tables["datasets"])
+        if "replicas" in self.tables:
+            names = self.tables["datasets"].filter(~pl.col("pseudo")).select("datasetname")
+            real = names.drop_nulls().unique()
+            lost = real.join(self.tables["replicas"], on="datasetname", how="anti").height
+            if lost:
+                self.notes.append(
+                    f"{lost:,} of {len(real):,} input datasets have no replica in the archive: they count as complete nowhere"
+                )
         if "n_jobs" in self.tables["tasks"].columns:
             self.notes.append(
                 "a chunk splits into as many jobs as were made in its cycle, tried again ones included"
-            )
-
-    def _count_unknown(self, datasets: pl.DataFrame) -> None:
-        if "replicas" not in self.tables:
-            return
-        real = datasets.filter(~pl.col("pseudo")).select("datasetname").drop_nulls().unique()
-        lost = real.join(self.tables["replicas"], on="datasetname", how="anti").height
-        if lost:
-            self.notes.append(
-                f"{lost:,} of {len(real):,} input datasets have no replica in the archive: they count as complete nowhere"
             )
 
     def _make_ratings(self) -> None:

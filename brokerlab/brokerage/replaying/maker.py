@@ -64,13 +64,7 @@ def of_files(stage: str, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict
         if "file_locations" not in tables and all(name in tables for name in LOCATING):
             replicas, links, endpoints = (tables[name] for name in LOCATING)
             if stage == "analysis":
-                columns = [
-                    "panda_queue",
-                    "direction",
-                    "ddm_endpoint_name",
-                    "is_default",
-                    "is_local",
-                ]
+                columns = ("panda_queue", "direction", "ddm_endpoint_name", "is_local")
                 links = in_scope(links).select(columns)
             made["file_locations"] = task_tables.file_locations(own, replicas, links, endpoints)
     if stage == "analysis":
