@@ -185,12 +185,15 @@ def _removed(
 
 def _order(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
     frame = frame.cache()
+    # only what is sorted by: a sort and a join move every column that they are given
+    rows = frame.select("t", "q", *order.by, among=LEFT & order.among).with_row_index("row").cache()
     numbered = (
-        frame.filter(LEFT & order.among)
+        rows.filter("among")
         .sort("t", *order.by, "q", descending=[False, *order.descending, False])
-        .select("t", "q", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t").alias(order.name))
+        .select("row", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t").alias(order.name))
     )
-    return frame.join(numbered, on=["t", "q"], how="left", maintain_order="left")
+    numbers = rows.select("row").join(numbered, on="row", how="left", maintain_order="left")
+    return pl.concat([frame, numbers.select(order.name)], how="horizontal")
 
 
 def _told_all(frame: pl.LazyFrame, step: PerPlace) -> pl.LazyFrame:

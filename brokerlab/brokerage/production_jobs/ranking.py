@@ -322,8 +322,8 @@ def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
     """Return row 51: where ``t1weight`` is negative the queue with most running jobs is kept (6.6)."""
     reaches = pl.col("t_nucleus_only") & LEFT & ~pl.col("jumbo")
     rivals = reaches & ~pl.col("bootstrap")
-    running, name = (pl.col(column).filter(rivals) for column in ("s_running", "q"))
-    winner = name.sort_by(running, name, descending=[True, False]).first().over("t")
+    # the first of equals by name, in the order of which the places of a task stand
+    winner = pl.col("q").get(pl.when(rivals).then("s_running").arg_max()).over("t")
     loses = (
         pl.when("bootstrap")
         .then(pl.col("q") < pl.col("winner"))
