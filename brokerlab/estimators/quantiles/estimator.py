@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -160,11 +160,8 @@ class Calibration:
 
     def state(self) -> dict[str, Any]:
         """Return plain values."""
-        everyone = self.together
-        return {
-            "groups": {name: _state(each) for name, each in self.groups.items()},
-            "together": _state(everyone) if everyone else None,
-        }
+        groups = {name: asdict(each) for name, each in self.groups.items()}
+        return {"groups": groups, "together": asdict(self.together) if self.together else None}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -172,15 +169,6 @@ class Calibration:
         together = state["together"]
         groups = {name: _scores(each) for name, each in state["groups"].items()}
         return cls(groups, _scores(together) if together else None)
-
-
-def _state(scores: Scores) -> dict[str, Any]:
-    return {
-        "score": scores.score,
-        "reached": scores.reached,
-        "tasks": scores.tasks,
-        "jobs": scores.jobs,
-    }
 
 
 def _scores(state: Mapping[str, Any]) -> Scores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol, Self
@@ -103,7 +103,7 @@ class Trees:
 
     def state(self) -> dict[str, Any]:
         """Return the three models."""
-        return {"models": list(self.models), "used": self.used, "apart": self.apart.state()}
+        return {"models": list(self.models), "used": self.used, "apart": asdict(self.apart)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -165,17 +165,12 @@ class Lines:
 
     def state(self) -> dict[str, Any]:
         """Return the arrays."""
-        arrays = {name: getattr(self, name) for name in _OF_LINES}
-        return {**arrays, "apart": self.apart.state()}
+        return asdict(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what :meth:`state` was made of."""
-        ranges, slopes, intercepts = (state[name] for name in _OF_LINES)
-        return cls(ranges, slopes, intercepts, Apart(**state["apart"]))
-
-
-_OF_LINES = ("ranges", "slopes", "intercepts")
+        return cls(**{**state, "apart": Apart(**state["apart"])})
 
 
 def _columns(x: FloatArray) -> FloatArray:
@@ -252,10 +247,6 @@ class Apart:
         ordered = np.sort(quantiles, axis=1)
         gaps = np.clip(np.diff(ordered, axis=1), self.least, self.most)
         return np.cumsum(np.column_stack([ordered[:, 0], gaps]), axis=1)
-
-    def state(self) -> dict[str, FloatArray]:
-        """Return the arrays."""
-        return {"least": self.least, "most": self.most}
 
 
 def value_at(quantiles: FloatArray, z: FloatArray) -> FloatArray:

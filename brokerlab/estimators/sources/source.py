@@ -57,12 +57,11 @@ class Source(Result):
             raise InsufficientDataError(
                 f"no task begins in the window; all {self.records['jeditaskid'].n_unique()} begin outside"
             )
-        outside = {"reason": ["task begins outside the window"]}
-        left_out = pl.DataFrame({**outside, "rows": [self.records.height - records.height]})
-        kept = pl.DataFrame({"reason": [KEPT], "rows": [records.height]}, schema=_COUNTS)
+        left_out = _counts({"task begins outside the window": self.records.height - records.height})
         others = pl.concat([self.counts.filter(pl.col("reason") != KEPT), left_out])
         others = others.sort("rows", "reason", descending=[True, False])
-        return replace(self, records=records, counts=pl.concat([kept, others]))
+        counts = pl.concat([_counts({KEPT: records.height}), others])
+        return replace(self, records=records, counts=counts)
 
 
 def check_choices(quantity: str, at: str) -> None:
@@ -99,15 +98,16 @@ def sift(
     left = judged.filter(pl.col("reason").is_not_null()).group_by("reason")
     counted = left.agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
     kept = judged.filter(pl.col("reason").is_null()).select(**columns).collect(engine="streaming")
-    unread = pl.DataFrame(
-        {"reason": ["could not be read"] * bool(refused), "rows": [refused] * bool(refused)},
-        schema=_COUNTS,
-    )
+    unread = _counts({"could not be read": refused} if refused else {})
     others = pl.concat([counted, unread]).sort("rows", "reason", descending=[True, False])
     if kept.is_empty():
         why = ", ".join(f"{reason}: {n}" for reason, n in others.iter_rows())
         raise InsufficientDataError(
             f"records of {quantity}: none of {others['rows'].sum()} rows can be used; left out: {why or 'no row'}"
         )
-    first = pl.DataFrame({"reason": [KEPT], "rows": [kept.height]}, schema=_COUNTS)
-    return Source(quantity, checked(kept), pl.concat([first, others]), notes)
+    counts = pl.concat([_counts({KEPT: kept.height}), others])
+    return Source(quantity, checked(kept), counts, notes)
+
+
+def _counts(rows: Mapping[str, int]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows.items()), schema=_COUNTS, orient="row")
