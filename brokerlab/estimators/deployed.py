@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.compiled import compiled_in_place
-from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, known
-from brokerlab.estimators.records import UNITS, Quantity, checked
+from brokerlab.estimators.records import Quantity, check_quantity, checked
 from brokerlab.estimators.seen import Seen
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.parameters import CPUTIME_SAFETY, whole_cputime, whole_ram_mb
@@ -279,8 +278,7 @@ def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
 
     Source: sizing.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
     """
-    if quantity not in UNITS:
-        raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+    check_quantity(quantity)
     return _memory(scouts) if quantity == "memory" else _walltime(scouts)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.compiled import compiled
-from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, known, order
-from brokerlab.estimators.records import UNITS, Quantity, checked
+from brokerlab.estimators.records import Quantity, check_quantity, checked
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
@@ -143,8 +142,7 @@ class LikeJobs(Ordered):
     name = "like jobs"
 
     def __init__(self, quantity: Quantity) -> None:
-        if quantity not in UNITS:
-            raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+        check_quantity(quantity)
         self.quantity = quantity
         self._past = Past()
         self._losses = np.zeros((ALIKE.size + 1, PLAIN.size))

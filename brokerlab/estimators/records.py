@@ -7,11 +7,17 @@ from typing import Any, Literal
 import dataframely as dy
 import polars as pl
 
-from brokerlab.errors import DataError
+from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.frames import prepared
 
 Quantity = Literal["memory", "walltime"]
 UNITS: dict[Quantity, str] = {"memory": "MB", "walltime": "s"}
+
+
+def check_quantity(quantity: str) -> None:
+    """Refuse a quantity that does not exist."""
+    if quantity not in UNITS:
+        raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
 
 
 class Records(dy.Schema):

@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.estimator import Ordered, Predicted, codes, order
 from brokerlab.estimators.hierarchy import kernels
 from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
-from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.records import Quantity, check_quantity, checked
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
@@ -67,8 +67,7 @@ class Hierarchy(Ordered, Result):
     name = "hierarchy"
 
     def __init__(self, quantity: Quantity) -> None:
-        if quantity not in FIRST:
-            raise ConfigError(f"quantity '{quantity}': allowed are {', '.join(FIRST)}")
+        check_quantity(quantity)
         self.quantity = quantity
         self._start(FIRST[quantity].mean.size)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, order
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
 from brokerlab.estimators.quantiles.models import (
@@ -24,7 +24,7 @@ from brokerlab.estimators.quantiles.models import (
     usable,
     value_at,
 )
-from brokerlab.estimators.records import UNITS, Quantity, Records, checked
+from brokerlab.estimators.records import Quantity, Records, check_quantity, checked
 from brokerlab.frames import prepared
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -192,8 +192,7 @@ class QuantileRegression(Ordered):
     MODEL: ClassVar[type[Trees | Lines]]
 
     def __init__(self, quantity: Quantity, *, capped: bool = False, seed: int = 0) -> None:
-        if quantity not in UNITS:
-            raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+        check_quantity(quantity)
         self.quantity = quantity
         self.capped = capped
         self.seed = seed

@@ -339,7 +339,7 @@ def test_what_was_kept_predicts_what_it_predicted(fitted):
 
 
 def test_wrong_input_is_refused():
-    with pytest.raises(ConfigError, match="allowed are memory, walltime"):
+    with pytest.raises(ConfigError, match="allowed: memory, walltime"):
         Hierarchy("disk")
     with pytest.raises(InsufficientDataError, match="no finished job"):
         Hierarchy("memory").fit(planted(1).with_columns(censored=True))
