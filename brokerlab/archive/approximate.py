@@ -15,7 +15,7 @@ from brokerlab.archive import parquet
 from brokerlab.archive.contracts import fitted
 from brokerlab.archive.contracts.files import APPROXIMATE
 from brokerlab.archive.merge import FILE_ROWS
-from brokerlab.archive.spill import TASK, Spill
+from brokerlab.archive.spill import TASK, Spill, in_order
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.words import listed
 
@@ -77,7 +77,7 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
         made.put(fitted("files", own).collect())
     datasets = []
     for piece in made.pieces(FILE_ROWS):
-        rows = fitted("files", piece.lazy().sort(TASK, "pandaid")).collect()
+        rows = fitted("files", in_order(piece, [TASK, "pandaid"]))
         datasets.append(datasets_of(rows.lazy()).collect())
         writer.write("files", rows.drop("__n"), trusted=True)
     if not datasets:
@@ -88,32 +88,28 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
 
 
 def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """Make one input file per job: ``files`` with ``approximate`` and ``__n`` (files of the job), sorted by task and job.
+    """Make one input file per job: ``files`` with ``approximate`` and ``__n`` (files of the job).
 
     Source:
         archive.md section 13.4; merge jobs read outputs of other jobs (scouts.md 10).
     """
     pseudo = pl.col("inputfilebytes").fill_null(0) == 0
-    return (
-        jobs.filter(pl.col("jeditaskid").is_not_null())
-        .sort("jeditaskid", "pandaid")
-        .select(
-            "jeditaskid",
-            pl.when(_MERGE).then(MERGE_DATASET).otherwise(INPUT_DATASET).alias("datasetid"),
-            pl.col("pandaid").alias("fileid"),
-            "pandaid",
-            pl.when(_MERGE)
-            .then(pl.lit("trn_output"))
-            .when(pseudo)
-            .then(pl.lit("pseudo_input"))
-            .otherwise(pl.lit("input"))
-            .alias("type"),
-            pl.col("jobstatus").replace_strict(_FILE_STATUS, default="running").alias("status"),
-            pl.col("inputfilebytes").alias("fsize"),
-            pl.when(pl.col("nevents") > 0).then(pl.col("nevents")).alias("nevents"),
-            pl.lit(value=True).alias(APPROXIMATE),
-            pl.max_horizontal(pl.col("ninputdatafiles").fill_null(1), 1).alias("__n"),
-        )
+    return jobs.filter(pl.col("jeditaskid").is_not_null()).select(
+        "jeditaskid",
+        pl.when(_MERGE).then(MERGE_DATASET).otherwise(INPUT_DATASET).alias("datasetid"),
+        pl.col("pandaid").alias("fileid"),
+        "pandaid",
+        pl.when(_MERGE)
+        .then(pl.lit("trn_output"))
+        .when(pseudo)
+        .then(pl.lit("pseudo_input"))
+        .otherwise(pl.lit("input"))
+        .alias("type"),
+        pl.col("jobstatus").replace_strict(_FILE_STATUS, default="running").alias("status"),
+        pl.col("inputfilebytes").alias("fsize"),
+        pl.when(pl.col("nevents") > 0).then(pl.col("nevents")).alias("nevents"),
+        pl.lit(value=True).alias(APPROXIMATE),
+        pl.max_horizontal(pl.col("ninputdatafiles").fill_null(1), 1).alias("__n"),
     )
 
 
@@ -281,7 +277,9 @@ FROM_JOBS: Mapping[str, Derivation] = {
         "requests and times are those of their jobs, units, efficiency and base time those usual in production",
     ),
     "datasets": Derivation(lambda jobs: datasets_of(files_of(jobs)), "one per task"),
-    "files": Derivation(lambda jobs: files_of(jobs).drop("__n"), "one per job"),
+    "files": Derivation(
+        lambda jobs: files_of(jobs).drop("__n").sort(TASK, "pandaid"), "one per job"
+    ),
     "queues": Derivation(
         queues_of,
         "all are online grid queues that take no more than the largest job that ran there",

@@ -90,9 +90,9 @@ def unusual(values: pl.Series) -> pl.Series:
     return there.filter(~usual & (there != ""))
 
 
-def needs_order(values: pl.Series) -> bool:
-    """Whether a column holds dates with the year at the end."""
-    return bool(unusual(values).str.contains(_SWAPPED).any())
+def needs_order(texts: pl.Series) -> bool:
+    """Whether there are dates with the year at the end among unusual texts."""
+    return bool(texts.str.contains(_SWAPPED).any())
 
 
 def normalise(values: pl.Series, order: Order | None) -> pl.Series:

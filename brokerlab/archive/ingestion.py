@@ -246,9 +246,9 @@ class _Run:
         """Merge everything staged into the archive's tables."""
         merged: defaultdict[str, Merged] = defaultdict(Merged)
         sources = {rank: (job.name, job.partial) for rank, job in enumerate(jobs, start=1)}
-        for table, rows in self.staged.items():
+        for table in [*self.staged]:
             with _one_table(table):
-                merged[table] = merge(self.writer, rows, sources)
+                merged[table] = merge(self.writer, self.staged.pop(table), sources)
                 _check_columns(self.writer, table)
         return merged
 

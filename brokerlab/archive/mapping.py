@@ -278,14 +278,11 @@ class _Plan:
             and column not in self.mapping.units
         ]
 
-    def apply(self, frame: pl.DataFrame, order: dates.Order | None) -> pl.DataFrame:
-        """Give rows of the source canonical names, values and units."""
-        changed = [
-            dates.normalise(frame[name], order)
-            for name in self.times(frame)
-            if len(dates.unusual(frame[name]))
-        ]
-        frame = frame.with_columns(changed)
+    def apply(
+        self, frame: pl.DataFrame, unusual: Iterable[str], order: dates.Order | None
+    ) -> pl.DataFrame:
+        """Give rows of the source canonical names, values and units; ``unusual`` are the times to be written anew."""
+        frame = frame.with_columns(dates.normalise(frame[name], order) for name in unusual)
         kinds, types = polars_schema(self.table), frame.schema
         for name, column in self.rename.items():
             is_duration = types[name] == pl.Duration and kinds[column].is_numeric()
@@ -535,8 +532,9 @@ class Shaper:
         order: dates.Order | None = None
         for batch in batches():
             chosen = self._plan(batch)
-            times = chosen.times(batch.frame)
-            ordered = [name for name in times if dates.needs_order(batch.frame[name])]
+            texts = {name: dates.unusual(batch.frame[name]) for name in chosen.times(batch.frame)}
+            unusual = [name for name, odd in texts.items() if len(odd)]
+            ordered = [name for name in unusual if dates.needs_order(texts[name])]
             notes = chosen.notes
             if chosen.mapping.dates:
                 is_new = order is None
@@ -552,7 +550,7 @@ class Shaper:
                 }
             if order is not None and ordered:
                 notes = (*notes, f"dates with the year at the end read {order}, as UTC")
-            frame = chosen.apply(batch.frame, order)
+            frame = chosen.apply(batch.frame, unusual, order)
             yield replace(batch, frame=frame, notes=(*batch.notes, *notes))
 
     def _plan(self, batch: Batch) -> _Plan:

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from brokerlab.archive import parquet
 from brokerlab.archive.contracts import empty, key_columns, version_column
 from brokerlab.archive.manifest import DataFile
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve
-from brokerlab.archive.spill import KEY, TASK, Spill, key_of
+from brokerlab.archive.spill import KEY, TASK, Spill, in_order, key_of
 from brokerlab.archive.writer import ArchiveWriter
 
 PARTIAL = "__partial"
@@ -63,7 +64,7 @@ def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str,
             into.tasks = pl.concat([into.tasks, touched])
         order = dict.fromkeys([*([TASK] if TASK in piece.columns else []), *key_columns(table)])
         rows = piece.drop(_OWN, strict=False)
-        writer.write(table, rows.sort(list(order), nulls_last=True), trusted=True)
+        writer.write(table, in_order(rows, [*order]), trusted=True)
     return into
 
 
@@ -77,8 +78,9 @@ def _shared(
     for number in range(n):
         part = pl.col(KEY) % n == number
         own = new.filter(part).collect()
-        rivals = own[KEY].is_duplicated() | own[RANK].is_in(fills)
-        shared.append(own[KEY].filter(rivals))
+        digests = np.sort(own[KEY].to_numpy())
+        doubled = digests[1:][digests[1:] == digests[:-1]]
+        shared += [pl.Series(KEY, doubled), own.filter(pl.col(RANK).is_in(fills))[KEY]]
         for file in old:
             there = parquet.lazy(writer.path / file.path).select(key_of(staged.table))
             both = there.filter(part, pl.col(KEY).is_in(own[KEY].implode())).collect()[KEY]

@@ -5,29 +5,63 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import polars as pl
 
+from brokerlab.archive import parquet
 from brokerlab.archive.contracts import key_columns
 from brokerlab.errors import writing
 
 KEY = "__key"
 """Digest of the key of a row."""
 TASK = "jeditaskid"
-RUN_ROWS = 500_000
-"""Rows of a run, at least; so many are in memory."""
+RUN_BYTES = 640 << 20
+"""Bytes of a run, about: so many are in memory."""
 
 _DAY, _PLACE = "__day", "__place"
 _NO_DAY = date(1970, 1, 1)
-_BATCH_ROWS = 4_096
+_GROUP_ROWS = 65_536
 """Rows that are read at least where a part of a run is."""
+_BITS = 63
+"""Bits of a whole number that is not negative."""
 
 
 def key_of(table: str) -> pl.Expr:
     """Return the digest of the key of each row."""
     return pl.struct(key_columns(table)).hash(seed=0).alias(KEY)
+
+
+def in_order(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return rows sorted by columns, nulls last; the columns of the given frame are used up, so that rows are in memory once."""
+    order = _order(rows.select(pl.col(by).to_physical()))
+    if order is None:
+        return rows
+    # in one piece: a column of many pieces is gathered in four times the time
+    return pl.DataFrame([rows.drop_in_place(name).rechunk().gather(order) for name in rows.columns])
+
+
+def _order(keys: pl.DataFrame) -> pl.Series | None:
+    """Return the order of rows by all columns, nulls last, None where they are in order.
+
+    Whole numbers that fit into one together are sorted as that one, in a tenth of the time.
+    """
+    packed, bits = pl.lit(0, dtype=pl.Int64), 0
+    for key in keys:
+        if not key.dtype.is_integer():
+            bits = _BITS + 1
+            break
+        ends: list[Any] = [key.min() or 0, key.max() or 0]
+        last: int = ends[1] - ends[0] + key.has_nulls()
+        bits += last.bit_length()
+        value = (pl.col(key.name).cast(pl.Int64) - ends[0]).fill_null(last)
+        packed = packed * 2 ** last.bit_length() + value
+    if bits > _BITS:
+        return keys.select(pl.arg_sort_by(keys.columns, nulls_last=True)).to_series()
+    numbers = keys.select(packed).to_series()
+    return None if numbers.is_sorted() else numbers.arg_sort()
 
 
 @dataclass(frozen=True)
@@ -75,15 +109,17 @@ class Spill:
             rows.select(*filled, key_of(self.table)) if KEY not in filled else rows.select(filled)
         )
         self._waiting.append(keyed.with_columns(place.alias(_PLACE), day.alias(_DAY)))
-        if sum(map(len, self._waiting)) >= RUN_ROWS:
+        if sum(part.estimated_size() for part in self._waiting) >= RUN_BYTES:
             self._end_run(on_disk=True)
 
     def _end_run(self, *, on_disk: bool) -> None:
         """Sort the rows that wait."""
         if not self._waiting:
             return
-        rows = pl.concat(self._waiting, how="diagonal_relaxed").sort(_DAY, _PLACE)
+        rows = pl.concat(self._waiting, how="diagonal_relaxed")
         self._waiting.clear()
+        keys = [c for c in key_columns(self.table) if c in rows.columns and c != TASK]
+        rows = in_order(rows, [_DAY, _PLACE, *keys])
         runs = rows[_DAY].rle().struct.unnest()
         starts = runs["len"].cum_sum() - runs["len"]
         days = dict(zip(runs["value"], zip(starts, runs["len"], strict=True), strict=True))
@@ -93,8 +129,11 @@ class Spill:
         """Write rows to a file and return them as they are read from there."""
         path = self._folder / f"{self.table}-{uuid4().hex}"
         with writing(path):
-            rows.write_ipc(path, compression="lz4", record_batch_size=_BATCH_ROWS)
-        return _Run(pl.scan_ipc(path, glob=False, hive_partitioning=False), days, path)
+            # dictionaries make it as small as any quick compression, in less time
+            rows.write_parquet(
+                path, compression="uncompressed", statistics=False, row_group_size=_GROUP_ROWS
+            )
+        return _Run(parquet.lazy(path), days, path)
 
     def columns(self, *names: str) -> pl.LazyFrame:
         """Return columns of all rows."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from brokerlab.archive.readers.detect import Detected, truncated
 from brokerlab.archive.readers.records import Batch, numbered
 
-BATCH_ROWS = 250_000
+BATCH_ROWS = 131_072
 """Rows held at a time."""
 
 
@@ -19,8 +19,14 @@ def read(path: Path, detected: Detected) -> Iterator[Batch]:
     table = detected.table or ""
     first = 1
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as source:
-            for piece in source.iter_batches(batch_size=BATCH_ROWS):
+        # `pre_buffer` would hold the whole file in memory
+        with pq.ParquetFile(
+            path,
+            page_checksum_verification=True,
+            pre_buffer=False,
+            binary_type=pa.binary_view(),
+        ) as source:
+            for piece in source.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 yield Batch(table, _with_path(frame, detected), numbered(frame, first))
                 first += len(frame)

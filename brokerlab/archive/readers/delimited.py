@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +117,9 @@ def _reader(handle: Any, detected: Detected, malformed: _Malformed) -> pa_csv.CS
             delimiter=detected.delimiter, newlines_in_values=True, invalid_row_handler=malformed
         ),
         convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,
+            check_utf8=False,  # `_Utf8` has looked at them, and what was UTF-16 is UTF-8
         ),
     )
 
@@ -132,7 +135,7 @@ def _header(handle: Any, detected: Detected) -> list[str]:
 def _broken(texts: pa.Array) -> bool:
     """Tell whether a column has a line break; its bytes are looked at together, as hardly any has one."""
     data = texts.buffers()[2]
-    return data is not None and b"\n" in data.to_pybytes()
+    return data is not None and re.search(b"\n", memoryview(data)) is not None
 
 
 def _without_swallowed(

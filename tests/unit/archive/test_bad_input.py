@@ -269,8 +269,8 @@ def test_columns_beside_the_contract_that_exclude_each_other_change_nothing(tmp_
 def test_columns_that_exclude_each_other_while_they_are_put_aside_keep_the_cause(
     tmp_path, make_jobs, monkeypatch
 ):
-    monkeypatch.setattr(spill, "RUN_ROWS", 2)
-    frames = [make_jobs(1, pandaid=[n], mine=[value]) for n, value in ((1, [1]), (2, "text"))]
+    monkeypatch.setattr(spill, "RUN_BYTES", 5_000)  # more than one row, less than a hundred
+    frames = [make_jobs(1, pandaid=[1], mine=[[1]]), make_jobs(100, mine=["text"] * 100)]
     with pytest.raises(SchemaError, match="cannot stand in one table") as caught:
         ingest(frames, tmp_path / "a", table="jobs")
     assert isinstance(caught.value.__cause__, pl.exceptions.PolarsError)

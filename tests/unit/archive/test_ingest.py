@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 import duckdb
 import polars as pl
@@ -272,7 +272,7 @@ def test_parquet_and_csv_give_the_same_archive(tmp_path, make_jobs, write_csv):
 
 
 @pytest.mark.parametrize(
-    ("run", "settled", "compared"), [(7, 9, 1000), (7, 1000, 5), (1 << 20, 7, 11)]
+    ("run", "settled", "compared"), [(1, 9, 1000), (1, 1000, 5), (1 << 30, 7, 11)]
 )
 def test_what_memory_does_not_hold_gives_the_same_rows(
     tmp_path, make_jobs, write_csv, monkeypatch, run, settled, compared
@@ -284,7 +284,7 @@ def test_what_memory_does_not_hold_gives_the_same_rows(
     )  # fmt: skip
     source = write_csv(jobs)
     whole = ingest([source], tmp_path / "a")
-    monkeypatch.setattr(spill, "RUN_ROWS", run)
+    monkeypatch.setattr(spill, "RUN_BYTES", run)
     monkeypatch.setattr(merge, "SETTLED_ROWS", settled)
     monkeypatch.setattr(merge, "COMPARED_KEYS", compared)
     report = ingest([source], tmp_path / "b")
@@ -298,7 +298,7 @@ def test_what_memory_does_not_hold_gives_the_same_rows(
 
 
 def test_a_job_of_two_tasks_and_days_is_one_row(tmp_path, make_jobs, write_csv, monkeypatch):
-    monkeypatch.setattr(spill, "RUN_ROWS", 5)
+    monkeypatch.setattr(spill, "RUN_BYTES", 1)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
     jobs = make_jobs(
         60, pandaid=[n % 30 for n in range(60)], jeditaskid=list(range(60)),
@@ -309,8 +309,23 @@ def test_a_job_of_two_tasks_and_days_is_one_row(tmp_path, make_jobs, write_csv, 
     assert stored(tmp_path / "a", "jobs", "jeditaskid") == [(n,) for n in range(30, 60)]
 
 
+@pytest.mark.parametrize("highest", [99, 2**63 - 1])
+def test_rows_sorted_as_one_number_lie_as_sorted_by_columns(highest):
+    rows = pl.DataFrame(
+        {
+            "day": [date(2026, 3, 1 + n % 3) for n in range(60)],
+            "task": [None if n % 7 == 0 else n % 5 - 2 for n in range(60)],
+            "job": [highest, *((37 * n) % 61 - 2**62 * (highest > 99) for n in range(1, 60))],
+        }
+    )
+    for by in (["day", "task", "job"], ["task", "job"], ["job"]):
+        expected = rows.sort(by, nulls_last=True)
+        assert spill.in_order(rows.clone(), by).equals(expected)
+        assert spill.in_order(expected.clone(), by).equals(expected)
+
+
 def test_rows_that_are_settled_are_on_disk_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(spill, "RUN_ROWS", 2)
+    monkeypatch.setattr(spill, "RUN_BYTES", 1)
     staged = spill.Spill(tmp_path, "tasks")
     for key in ([1, 2], [3, 4], [5, 6]):
         staged.put(pl.DataFrame({"jeditaskid": key}))
@@ -473,7 +488,7 @@ def test_rows_lie_by_task_whatever_their_order(tmp_path, make_jobs, write_csv, m
     days = [datetime(2026, 3, 1, 12) + timedelta(days=n % 2) for n in range(400)]
     source = write_csv(make_jobs(400, jeditaskid=tasks, modificationtime=days))
     ingest([source], tmp_path / "whole")
-    monkeypatch.setattr(spill, "RUN_ROWS", 70)
+    monkeypatch.setattr(spill, "RUN_BYTES", 1)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(merge, "FILE_ROWS", 60)
     ingest([source], tmp_path / "a")
@@ -487,7 +502,7 @@ def test_rows_lie_by_task_whatever_their_order(tmp_path, make_jobs, write_csv, m
 
 
 def test_rows_of_no_task_are_kept(tmp_path, make_jobs, write_csv, monkeypatch):
-    monkeypatch.setattr(spill, "RUN_ROWS", 9)
+    monkeypatch.setattr(spill, "RUN_BYTES", 1)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(merge, "FILE_ROWS", 10)
     source = write_csv(make_jobs(40, jeditaskid=[None if n % 3 else n for n in range(40)]))
