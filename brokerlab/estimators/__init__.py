@@ -5,9 +5,9 @@
 the bounds of any of them to their levels, `allocation.cheapest` chooses what to give; `compare` is one table of all, and
 `docs/estimators.md` says how they do on what they have not seen.
 
-Half of the room are the models, each a file with its compiled steps (``deployed``, ``hierarchy``, ``likejobs``, ``mixture``,
-``quantiles``); the rest reads records (``sources``), judges (``scoring``, ``trial``, ``evaluation``, ``trust``, ``doubts``) and keeps
-(``saving``, ``predicting``).
+Every model is a file or package with its compiled steps (``deployed``, ``hierarchy``, ``likejobs``, ``mixture``, ``quantiles``). The
+others read records (``sources``), judge (``scoring``, ``trial``, ``evaluation``, ``trust``, ``doubts``), keep and predict (``saving``,
+``predicting``), and study run times (``walltime``).
 """
 
 from typing import TYPE_CHECKING
