@@ -27,8 +27,7 @@ from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, trigg
 from brokerlab.scouts.checks import checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
 from brokerlab.scouts.exhausted import each_check
-from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_with
-from brokerlab.scouts.split_rule import tag_column
+from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_with, tag_column
 from brokerlab.scouts.tables import INPUT_TYPES, TASK_COLUMNS, small
 from brokerlab.scouts.used_jobs import LABEL_KEYS
 from brokerlab.scouts.write import WRITTEN, set_splitrule

@@ -16,14 +16,20 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.numerics import IntArray
 from brokerlab.results import Result, Shows
-from brokerlab.scouts import expected, parameters
+from brokerlab.scouts import parameters
 from brokerlab.scouts.benchmarks import host_tables
-from brokerlab.scouts.ngb import new_ng, origins_of
-from brokerlab.scouts.parameters import Jobs, ScoutConfig
+from brokerlab.scouts.parameters import Jobs, ScoutConfig, new_ng, origins_of
 from brokerlab.scouts.per_job import deal
 from brokerlab.scouts.quantities import floats, known_times
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings, refuse_impossible
+from brokerlab.scouts.used_jobs import (
+    Choice,
+    all_settings,
+    expected_jobs,
+    queue_settings,
+    refuse_impossible,
+    success,
+)
 
 MAX_SCOUTS = 1000
 TABLES = ("jobs", "files", "tasks", "datasets", "queues")  # without them scouts say nothing
@@ -255,12 +261,12 @@ def _with_counts(
     return pl.concat(
         [
             tasks.select("jeditaskid", n_jobs_used=pl.Series(jobs.count())),
-            expected.success(tasks, merge=merge),
+            success(tasks, merge=merge),
             *measured,
             parameters.short_jobs(jobs, floats(tasks, "short_exec_time") * 60),
             parameters.most_cpu(jobs),
             tasks.select("short_exec_time", "cpu_efficiency_cap", old_ramcount="old_ram_mb"),
-            expected.expected_jobs(tasks, merge=merge),
+            expected_jobs(tasks, merge=merge),
             tasks.select("num_finished_jobs", "nfiles", "nfilesfinished"),
         ],
         how="horizontal",

@@ -23,8 +23,14 @@ from brokerlab.scouts.checks import (
 )
 from brokerlab.scouts.estimate import ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import label_settings, splitrule_with, task_settings
-from brokerlab.scouts.split_rule import remove_tag, set_tag, tag_value
+from brokerlab.scouts.settings import (
+    label_settings,
+    remove_tag,
+    set_tag,
+    splitrule_with,
+    tag_value,
+    task_settings,
+)
 from brokerlab.scouts.tables import TASK_COLUMNS, small
 
 MIN_NEW_JOBS = 20

@@ -14,6 +14,20 @@ from brokerlab.numerics import FloatArray
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import HOUR_S, KB, MB
 
+MEMORY_CODES = (1212, 1235)
+"""Pilot error codes of a payload out of memory, or above its allowed memory."""
+WALLTIME_CODES = (1213,)  # pilot error code of a job that reached its time limit
+
+
+def kill_cause() -> pl.Expr:
+    """Tell which limit ended a failed job: ``memory``, ``walltime``, or null for any other reason."""
+    code = pl.col("piloterrorcode")
+    return (
+        pl.when(code.is_in(MEMORY_CODES)).then(pl.lit("memory"))
+        .when(code.is_in(WALLTIME_CODES)).then(pl.lit("walltime"))
+    )  # fmt: skip
+
+
 EVENT_SERVICE, EVENT_SERVICE_MERGE = 1, 2
 DEFAULT_COREPOWER = 10.0
 LONG_JOB_S = 6 * HOUR_S

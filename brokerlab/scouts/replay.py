@@ -11,8 +11,7 @@ from brokerlab.engines import collect, lazy_of
 from brokerlab.errors import ConfigError
 from brokerlab.scouts.estimate import OPTIONAL, TABLES, ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import splitrule_after_scouts, uses_scouts
-from brokerlab.scouts.split_rule import tag_column
+from brokerlab.scouts.settings import splitrule_after_scouts, tag_column, uses_scouts
 from brokerlab.scouts.triggers import triggers
 from brokerlab.scouts.write import set_splitrule, write_tasks
 

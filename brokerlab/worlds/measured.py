@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.archive import Archive
 from brokerlab.archive.contracts.jobs import ENDED
-from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
+from brokerlab.scouts.quantities import MEMORY_CODES, WALLTIME_CODES
 from brokerlab.units import HOUR_S
 
 LEAST_JOBS = 50

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from brokerlab import scouts
-from brokerlab.scouts.ngb import jobs_of_files
+from brokerlab.scouts.parameters import jobs_of_files
 from brokerlab.units import KB, MB
 from tests.scout_toys import Toy, at, settings
 

@@ -9,7 +9,7 @@ import polars as pl
 from brokerlab import scouts
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import tables as columns
-from brokerlab.scouts.split_rule import remove_tag, tag_value
+from brokerlab.scouts.settings import remove_tag, tag_value
 
 POLARS = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
 PRODUCTION = scouts.ScoutRules("production")

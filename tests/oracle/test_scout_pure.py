@@ -11,7 +11,7 @@ from typing import Any
 from brokerlab.errors import BrokerlabWarning
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import percentile
-from brokerlab.scouts import benchmarks, split_rule
+from brokerlab.scouts import benchmarks, settings
 from tests.oracle import vectors
 from tests.twins import scout_formulas as formulas
 
@@ -34,11 +34,11 @@ SPLIT_RULE_FIELDS = [
 ]
 
 EDITS: dict[str, Callable[[str | None, int], str]] = {
-    "remove_nfilesperjob": lambda rule, _: split_rule.remove_tag(rule, "NF"),
-    "remove_ngbperjob": lambda rule, _: split_rule.remove_tag(rule, "NG"),
-    "set_ngbperjob": lambda rule, value: split_rule.set_tag(rule, "NG", value),
-    "set_nmaxfilesperjob": lambda rule, value: split_rule.set_tag(rule, "MF", value),
-    "set_postscout": lambda rule, _: split_rule.set_tag(rule, "US", 3),
+    "remove_nfilesperjob": lambda rule, _: settings.remove_tag(rule, "NF"),
+    "remove_ngbperjob": lambda rule, _: settings.remove_tag(rule, "NG"),
+    "set_ngbperjob": lambda rule, value: settings.set_tag(rule, "NG", value),
+    "set_nmaxfilesperjob": lambda rule, value: settings.set_tag(rule, "MF", value),
+    "set_postscout": lambda rule, _: settings.set_tag(rule, "US", 3),
 }
 
 

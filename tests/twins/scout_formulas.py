@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from brokerlab.scouts.checks import CPUTIME_UNITS
-from brokerlab.scouts.failures import FAILURE_LABELS
-from brokerlab.scouts.split_rule import tag_value
+from brokerlab.scouts.retry import FAILURE_LABELS
+from brokerlab.scouts.settings import tag_value
 from brokerlab.units import GB, HOUR_S, KB, MB
 
 MIN_FILE_MB = 1.0  # effective size of a file without a size

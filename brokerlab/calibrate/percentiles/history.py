@@ -24,9 +24,8 @@ from brokerlab.gdpconfig import Config
 from brokerlab.numerics import SortedGroups
 from brokerlab.scouts import ScoutRules
 from brokerlab.scouts.estimate import quantities
-from brokerlab.scouts.kills import kill_cause
 from brokerlab.scouts.per_job import deal
-from brokerlab.scouts.quantities import core_count, has_scout_mark
+from brokerlab.scouts.quantities import core_count, has_scout_mark, kill_cause
 from brokerlab.scouts.triggers import LATE_FINISHED, first_trigger, mark_scouts
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings
 from brokerlab.times import time_of

@@ -29,7 +29,7 @@ from brokerlab.calibrate.percentiles.replay import Ledger, Replay
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
-from brokerlab.scouts.kills import kill_cause
+from brokerlab.scouts.quantities import kill_cause
 
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0)
 

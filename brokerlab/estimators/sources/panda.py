@@ -19,10 +19,8 @@ from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.source import At, Source, check_choices, sift
 from brokerlab.frames import latest
-from brokerlab.scouts.kills import kill_cause
-from brokerlab.scouts.quantities import core_count, has_scout_mark
-from brokerlab.scouts.resource_type import PER_CORE
-from brokerlab.scouts.tables import INPUT_TYPES
+from brokerlab.scouts.quantities import core_count, has_scout_mark, kill_cause
+from brokerlab.scouts.tables import INPUT_TYPES, PER_CORE
 from brokerlab.units import KB, MB
 
 NEEDED = (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
-from brokerlab.scouts.split_rule import (
+from brokerlab.scouts.settings import (
     SCOUT_TAGS,
     remove_tag,
     set_tag,
