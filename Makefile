@@ -46,10 +46,10 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not long"
 
 # statistical and attack runs over many repeats, and all that Spark carries; `make test` has a small version of each. Only files that have some are read.
-# Then what compares two ways to one result once more, with more threads than cores: nothing may depend on their order
+# Then what compares two ways to one result once more, with all examples and with more threads than cores: nothing may depend on their order
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m long $$(grep -rl --include="*.py" "mark\.long" tests)
-	POLARS_MAX_THREADS=4 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not long" tests/parity tests/property tests/unit/twins
+	EXAMPLES=all POLARS_MAX_THREADS=4 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not long" tests/parity tests/property tests/unit/twins $$(grep -rl --include="*.py" "import examples" tests/unit)
 
 oracle: $(STAMP)
 	$(BIN)/python -m pytest tests/oracle -q -s

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from tests.examples import examples
 from tests.twins import analysis_compare as compare
 from tests.twins import analysis_world as of_twin
 from tests.twins.analysis_worlds import random_world
@@ -79,7 +80,7 @@ def test_the_loop_decides_the_same_and_every_rule_bites() -> None:
 
 
 @given(seed=seeds, rules=rule_sets, easy=st.booleans())
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 def test_the_loop_decides_the_same_at_every_instant(seed: int, rules: str, *, easy: bool) -> None:
     world = random_world(seed, N_TASKS, N_QUEUES, instants=True, easy=easy)
     assert not compare.disagreements(world, AnalysisRules(rules))
@@ -113,7 +114,7 @@ def test_the_loop_knows_every_switch() -> None:
 
 
 @given(seed=seeds, rules=rule_sets, instants=st.booleans())
-@settings(max_examples=2)
+@settings(max_examples=examples(2))
 def test_a_batch_of_tasks_decides_what_each_decides_alone(
     seed: int, rules: str, *, instants: bool
 ) -> None:
@@ -133,7 +134,7 @@ def test_a_batch_of_tasks_decides_what_each_decides_alone(
 
 
 @given(seed=seeds, rules=rule_sets, instants=st.booleans())
-@settings(max_examples=2)
+@settings(max_examples=examples(2))
 def test_rows_in_any_order(seed: int, rules: str, *, instants: bool) -> None:
     world = random_world(seed, N_TASKS, N_QUEUES, instants=instants)
     frames, rule_set = compare.frames(world), AnalysisRules(rules)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from brokerlab import archive
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.schema import sift
+from tests.examples import examples
 from tests.sifting import split
 
 START = datetime(2026, 3, 1)
@@ -44,7 +45,7 @@ def frame_of(rows):
     )
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=examples(25), derandomize=True, deadline=None)
 @given(rows=ROWS, random=st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows, random):
     shuffled = list(rows)
@@ -61,7 +62,7 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     assert set(one.accepted["pandaid"]) == set(good["pandaid"])
 
 
-@settings(max_examples=6, derandomize=True, deadline=None)
+@settings(max_examples=examples(6), derandomize=True, deadline=None)
 @given(first=ROWS, second=ROWS)
 def test_counts_add_up_over_two_runs_and_twice_is_once(first, second):
     with tempfile.TemporaryDirectory() as place:

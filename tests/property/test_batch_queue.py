@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.workflows import batch
+from tests.examples import examples
 from tests.twins import batch_queue as twin
 
 HOSTS = 8
@@ -18,7 +19,7 @@ WORTH = {  # [µs] of waiting, by hosts; the library's priority is the same with
     "large_first": lambda hosts: round(min(hosts, 4) / 4 * 40e6),
     "small_first": lambda hosts: round((1 - min(hosts, 4) / 4) * 40e6),
 }
-few = settings(max_examples=30)
+few = settings(max_examples=examples(30))
 
 job = st.fixed_dictionaries(
     {
@@ -262,7 +263,7 @@ def test_easy_never_delays_the_head_beyond_its_shadow(load):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(loads, st.lists(st.tuples(st.integers(1, HOSTS), st.integers(0, 30)), max_size=5))
 def test_watching_and_copying_change_nothing(policy, load, asked):
     sim = batch.start(frame(load), hosts=HOSTS, policy=policy)

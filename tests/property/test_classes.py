@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
+from tests.examples import examples
 from tests.parity.test_classes import everything, same
 from tests.unit.lifecycle.classification.toys import NOW, drawn
 
@@ -19,7 +20,7 @@ WAIT = st.integers(0, 400_000_000).map(lambda ms: ms / 1000)  # waits are never 
 AGE = st.integers(0, 345_600)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.integers(-170, 5), min_size=2, max_size=3, unique=True))
 def test_many_instants_at_once_are_one_at_a_time(seed: int, hours: list[int]) -> None:
     tables = drawn(seed, size=80)
@@ -35,7 +36,7 @@ def test_many_instants_at_once_are_one_at_a_time(seed: int, hours: list[int]) ->
             assert_frame_equal(renamed, frame, check_exact=True)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_order_of_rows_says_nothing(seed: int) -> None:
     tables, at = drawn(seed, size=80), [NOW, NOW - timedelta(hours=30)]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from brokerlab.archive import ingest
 from brokerlab.archive.mapping import Mapping
+from tests.examples import examples
 
 START = datetime(2026, 3, 1)
 SAID = Mapping.of_options(
@@ -156,7 +157,7 @@ def fate(source, folder):
     return counts, sorted((file.path, file.sha256) for file in jobs)
 
 
-@settings(max_examples=4, derandomize=True, deadline=None, phases=[Phase.generate])
+@settings(max_examples=examples(4), derandomize=True, deadline=None, phases=[Phase.generate])
 @given(rows=ROWS.filter(lambda rows: len(rows) > 2))
 def test_every_format_gives_the_same_archive(rows):
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import JobRules, ProductionRules
+from tests.examples import examples
 from tests.twins import compare, production_jobs
 from tests.twins import switches as of_twin
 from tests.twins.instants import with_instants
@@ -107,19 +108,19 @@ def test_the_loop_decides_the_same(seed: int, rules: str) -> None:
 
 
 @given(seed=seeds, rules=rule_sets)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_the_loop_decides_the_same_anywhere(seed: int, rules: str) -> None:
     assert not disagreements(random_world(seed, N_TASKS, N_QUEUES), ProductionRules(rules))
 
 
 @given(seed=seeds, rules=rule_sets)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_the_loop_ranks_the_same(seed: int, rules: str) -> None:
     assert not disagreements(eased(random_world(seed, N_TASKS, N_QUEUES)), ProductionRules(rules))
 
 
 @given(seed=seeds, rules=rule_sets, queues_change=st.booleans())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_the_loop_decides_the_same_at_every_instant(
     seed: int, rules: str, *, queues_change: bool
 ) -> None:
@@ -128,7 +129,7 @@ def test_the_loop_decides_the_same_at_every_instant(
 
 
 @given(seed=seeds, rules=rule_sets, name=st.sampled_from(FLIPS))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_the_loop_decides_the_same_with_one_switch_flipped(
     seed: int, rules: str, name: str
 ) -> None:
@@ -164,7 +165,7 @@ def test_random_worlds_are_odd_enough() -> None:
 
 
 @given(seed=seeds, rules=rule_sets, instants=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_tasks_do_not_see_each_other(seed: int, rules: str, *, instants: bool) -> None:
     """A batch of tasks decides what each part of it decides (one code path from one task to a month)."""
     tables = random_world(seed, N_TASKS, N_QUEUES)
@@ -201,7 +202,7 @@ STORED_ORDER = {
 
 
 @given(seed=seeds, rules=rule_sets, instants=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_rows_in_any_order(seed: int, rules: str, *, instants: bool) -> None:
     tables = random_world(seed, N_TASKS, N_QUEUES)
     if instants:
@@ -218,7 +219,7 @@ def test_rows_in_any_order(seed: int, rules: str, *, instants: bool) -> None:
 
 
 @given(seed=seeds, rules=rule_sets)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_hints_are_those_of_the_loop(seed: int, rules: str) -> None:
     tables = random_world(seed, N_TASKS, N_QUEUES)
     rule_set = ProductionRules(rules)

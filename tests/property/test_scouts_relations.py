@@ -13,9 +13,10 @@ from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
 from brokerlab.numerics import SortedGroups, percentile
+from tests.examples import examples
 from tests.scout_toys import Toy, at, by_name
 
-few = settings(derandomize=True, deadline=None, max_examples=12)
+few = settings(derandomize=True, deadline=None, max_examples=examples(12))
 many = settings(derandomize=True, deadline=None, max_examples=200)
 rule_sets = st.sampled_from(["document", "production"])
 
@@ -249,7 +250,7 @@ def test_grouped_percentiles_are_the_scalar_ones_bit_for_bit(
     np.testing.assert_array_equal(upper, np.array([o[-1] for _, o in expected], dtype=float))
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@settings(derandomize=True, deadline=None, max_examples=examples(20))
 @given(st.integers(1, 400), st.integers(0, 2**32 - 1), st.integers(0, 100))
 def test_large_ragged_groups(n_groups: int, seed: int, rank: int) -> None:
     draw = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import QueueRules
+from tests.examples import examples
 from tests.queue_toys import LONG, Steps, attempts
 from tests.queue_toys import world as world_of
 from tests.twins import queue_core
@@ -26,7 +27,7 @@ JOBS = {
 }  # fmt: skip
 QUEUES = {"panda_queue": pl.String, "slots": pl.Int64, "maxtime": pl.Int64, "maxrss": pl.Int64}
 NAMES = ("A", "B", "C")
-few = settings(derandomize=True, deadline=None, max_examples=25)
+few = settings(derandomize=True, deadline=None, max_examples=examples(25))
 
 
 def moments(hours: int = 12) -> st.SearchStrategy[datetime]:
@@ -127,7 +128,7 @@ def test_starts_and_ends_are_those_of_the_twin(world):
     assert list(ours) == twin
 
 
-@settings(few, max_examples=12)
+@settings(few, max_examples=examples(12))
 @given(worlds, st.randoms(use_true_random=False))
 def test_steps_placements_and_the_order_of_rows_change_nothing(world, random):
     given_ = arguments(world)
@@ -150,7 +151,7 @@ def test_steps_placements_and_the_order_of_rows_change_nothing(world, random):
     assert_frame_equal(steps.attempts(), whole)
 
 
-@settings(few, max_examples=25)
+@settings(few, max_examples=examples(25))
 @given(worlds, st.integers(0, 12), st.sampled_from(NAMES), st.randoms(use_true_random=False))
 def test_a_job_taken_back_is_as_one_that_came_later(world, hour, elsewhere, random):
     world["rules"] = replace(world["rules"], fit="first")  # strict: who waits in vain holds up
@@ -179,7 +180,7 @@ def test_a_job_taken_back_is_as_one_that_came_later(world, hour, elsewhere, rand
     assert steps.state.attempt["moves"].sum() == len(free)
 
 
-@settings(few, max_examples=15)
+@settings(few, max_examples=examples(15))
 @given(worlds)
 def test_slots_hold_and_nothing_waits_beside_free_slots(world):
     world["delays"] = []
@@ -210,7 +211,7 @@ def test_slots_hold_and_nothing_waits_beside_free_slots(world):
     assert (queues["used_core_s"].sum() > 0) == bool((ended["endtime"] > ended["starttime"]).any())
 
 
-@settings(few, max_examples=12)
+@settings(few, max_examples=examples(12))
 @given(worlds, st.sampled_from(NAMES), st.integers(1, 4))
 def test_more_slots_delay_no_single_core_job(world, name, more):
     for row in world["jobs"]:

@@ -14,6 +14,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage, would_fire
 from brokerlab.lifecycle.timeouts.facts import TABLES
 from brokerlab.lifecycle.timeouts.rule import LIVE
+from tests.examples import examples
 
 NOW = datetime(2026, 3, 30)
 CONFIG = Config.empty().with_values(
@@ -28,7 +29,7 @@ QUEUES = pl.DataFrame(
         "workflow": ["push", None, "production", None],
     }
 )
-few = settings(derandomize=True, deadline=None, max_examples=12)
+few = settings(derandomize=True, deadline=None, max_examples=examples(12))
 
 ages = st.none() | st.sampled_from(
     [timedelta(hours=h) for h in (-1, 0, 0.5, 1, 2, 3, 4, 12, 24, 48, 168, 600)]

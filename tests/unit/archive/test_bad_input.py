@@ -16,6 +16,7 @@ from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.units import settle_units
 from brokerlab.archive.schema import validate
 from brokerlab.errors import DataError, SchemaError
+from tests.examples import examples
 from tests.sifting import split
 
 HEADER = "pandaid,jeditaskid,jobstatus,prodsourcelabel,creationtime,modificationtime,note"
@@ -496,7 +497,7 @@ _ROWS = st.lists(
 _NAMES = [*list(RECORD), "maxpss", "avgpss", "produsername"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=_ROWS, second=_ROWS)
 def test_counts_add_up_whatever_comes(tmp_path_factory, first, second):
     folder = tmp_path_factory.mktemp("counts")

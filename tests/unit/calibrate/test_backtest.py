@@ -11,6 +11,7 @@ from brokerlab.calibrate.percentiles.frames import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.slots import Offers
+from tests.examples import examples
 from tests.unit.calibrate import slow_twin, toys
 from tests.unit.calibrate.toys import backtest
 
@@ -51,7 +52,7 @@ def compare(result, expected, parameter):
     factors=st.sampled_from([(), (2.0,), (1.5, 3.0)]),
     compensation=st.sampled_from([1.0, 0.95, 0.9]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_equals_the_plain_loops(
     parameter, seed, marked, used, rules, per_core, factors, compensation
 ):
@@ -385,7 +386,7 @@ def test_walltime_reach_counts_core_power():
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_a_higher_rank_or_margin_never_kills_more(seed):
     jobs, tasks = toys.quantities(4, 40, seed=seed, spread=0.3), toys.tasks(4)
     frame = backtest(jobs, tasks, ranks=range(50, 100, 3), margins=range(0, 31, 3)).by_setting

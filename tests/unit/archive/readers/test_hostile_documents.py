@@ -12,6 +12,7 @@ from brokerlab.archive import schema
 from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.readers import detect, read
 from brokerlab.errors import BrokerlabError
+from tests.examples import examples
 
 TIME = "2026-03-01T12:00:00"
 DOCUMENTS: list[Any] = [
@@ -82,7 +83,9 @@ def spoilt(draw: st.DrawFn) -> Any:
 
 
 @settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=examples(150),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
 )
 @given(document=spoilt())
 def test_rows_add_up_or_an_error_says_why(tmp_path: Path, document: Any) -> None:

@@ -31,18 +31,19 @@ TABLES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("stage", ["jobs", "tasks", "analysis"])
-def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str) -> None:
-    """Every fourth switch on which the rule sets differ, and the other set whole."""
+def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str, step: int) -> None:
+    """Every eighth switch on which the rule sets differ, all of them in long runs, and the other set whole."""
     brokerage, tables = plugins.of_stage(stage), TABLES[stage]()
     ours, theirs = (brokerage.rule_set(name) for name in ("document", "production"))
     texts = MatchingRules("document"), MatchingRules("production")
     asked: list[tuple[Any, Any]] = [
-        (one, None) for one in [*single_switches(ours, theirs).values()][::4]
+        (one, None) for one in [*single_switches(ours, theirs).values()][::step]
     ]
     asked += [(theirs, None)]
     if stage != "tasks":
-        asked += [(ours, one) for one in [*single_switches(*texts).values()][::4]]
+        asked += [(ours, one) for one in [*single_switches(*texts).values()][::step]]
     world = brokerage.prepare(tables, rules=ours)
     kept = 0
     for rules, matching in asked:

@@ -16,6 +16,7 @@ from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.gdpconfig import Config
+from tests.examples import examples
 from tests.unit.brokerage.production_tasks.world import (
     AT,
     TB,
@@ -31,7 +32,7 @@ from tests.unit.brokerage.production_tasks.world import (
     world,
 )
 
-few = settings(derandomize=True, deadline=None, max_examples=8)
+few = settings(derandomize=True, deadline=None, max_examples=examples(8))
 RESULTS = ("tasks", "nuclei", "datasets", "findings")
 SITES = ("A", "B", "C", "D")
 
@@ -125,7 +126,7 @@ def run(tables: dict[str, list[Row]], rules: str, hints: pl.DataFrame | None) ->
     return decide(frames(tables), rules=ProductionRules(rules), config=config, hint_queues=hints)
 
 
-@settings(few, max_examples=5)
+@settings(few, max_examples=examples(5))
 @given(seed=st.integers(0, 10**6), rules=st.sampled_from(["document", "production"]))
 def test_a_batch_decides_as_one_task_at_a_time(seed: int, rules: str) -> None:
     tables = drawn_world(seed)

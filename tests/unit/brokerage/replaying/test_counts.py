@@ -12,6 +12,7 @@ from brokerlab.brokerage.replaying.changes import Changes
 from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.lifecycle import states
+from tests.examples import examples
 from tests.one_value import job_counts
 from tests.unit.brokerage.replaying.toys import (
     KEYS,
@@ -63,7 +64,7 @@ def worlds(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame | None, pl.DataF
     return pl.DataFrame(rows, schema=SCHEMA), log, instants_of(*(tick * grid for tick in ticks))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(worlds())
 def test_against_the_loop(world: tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame]) -> None:
     jobs, log, instants = world
@@ -72,7 +73,7 @@ def test_against_the_loop(world: tuple[pl.DataFrame, pl.DataFrame | None, pl.Dat
     assert found.equals(found.sort("snapshot", *KEYS))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(worlds())
 def test_duckdb_says_the_same(
     world: tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame],

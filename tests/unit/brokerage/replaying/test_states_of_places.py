@@ -15,6 +15,7 @@ from brokerlab.brokerage.replaying.clock import MANY, Clock, as_of
 from brokerlab.brokerage.replaying.places import LINK_AGE_S
 from brokerlab.engines import INT, TEXT
 from brokerlab.errors import SchemaError
+from tests.examples import examples
 from tests.unit.brokerage.replaying.toys import at, instants_of, job, jobs_of
 
 COLUMNS = {"name": TEXT, "part": INT, "value": INT}
@@ -57,7 +58,7 @@ rows = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows,
     st.lists(st.integers(-10, 70), min_size=1, max_size=6),
@@ -83,7 +84,7 @@ def test_a_time_without_a_row_ends_it() -> None:
     assert found.select("snapshot", "part", "value").rows() == [(0, 1, 5), (0, 2, 6), (1, 1, 7)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     rows,
     st.lists(st.integers(-10, 70), min_size=1, max_size=6),
@@ -224,7 +225,7 @@ spells = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(spells, st.lists(st.integers(-60, 400), min_size=1, max_size=5))
 def test_pilots_from_jobs_against_a_loop(
     values: list[tuple[str, int, int]], ticks: list[int]

@@ -93,10 +93,10 @@ def test_bytes_do_not_depend_on_threads(tmp_path: Path) -> None:
     code = (
         "import sys; from brokerlab.worlds import generate, synthesise;"
         "generate.BLOCK_JOBS = 1_000;"
-        "print(synthesise(sys.argv[1], jobs=6_000, days=4, seed=5).digest)"
+        "print(synthesise(sys.argv[1], jobs=3_000, days=2, seed=5).digest)"
     )
     other = "1" if pl.thread_pool_size() > 1 else "4"
-    here = worlds.synthesise(tmp_path / "many", jobs=6_000, days=4, seed=5)
+    here = worlds.synthesise(tmp_path / "many", jobs=3_000, days=2, seed=5)
     ran = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", code, str(tmp_path / "one")],
         env={**os.environ, "POLARS_MAX_THREADS": other, "OMP_NUM_THREADS": other},
