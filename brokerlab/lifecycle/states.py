@@ -30,6 +30,8 @@ ORDER = (
     *("stagein", "running", "merging", "stageout", "holding", "transferring", *OVER),
 )
 """Statuses in the order that a job takes them: the order of log entries of one instant."""
+COUNT_AS_STARTED = ("running", "holding", "transferring", "finished", "cancelled")
+"""A job that has a start counts for to-running rates, of jobs or of slots, while its status is one of these."""
 
 
 def entries(log: nw.LazyFrame[Any], *keep: str) -> nw.LazyFrame[Any]:

@@ -18,6 +18,7 @@ from brokerlab.brokerage.replaying import changes
 from brokerlab.brokerage.replaying.changes import LAST, by_parent, span_changes
 from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import TEXT, TIME, Types, collect, narrow
+from brokerlab.lifecycle.states import COUNT_AS_STARTED
 from brokerlab.units import HOUR_S
 
 _QUEUES = read_as(
@@ -350,8 +351,6 @@ def network_matrix(frame: Any, clock: Clock, *, only: pl.DataFrame | None = None
     return held.filter(pl.col("ts").is_not_null())
 
 
-RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")
-"""Jobs that started and are in one of these count as started."""
 RATE_WINDOW_S, RATE_DELAY_S = 6 * HOUR_S, 300
 """Starts count from six hours to five minutes before the instant [s]."""
 NOT_FAILED = 3
@@ -382,7 +381,7 @@ def to_run_rate(
     # a span begins when it is seen and ends when it is seen no more: after t - 300 s, up to t - 6 h, to the microsecond
     seen = began + nw.lit(timedelta(seconds=RATE_DELAY_S) + _US)
     past = began + nw.lit(timedelta(seconds=RATE_WINDOW_S) + _US)
-    lost = nw.when(~nw.col("jobstatus").is_in(RATE_STATUSES)).then(LAST)
+    lost = nw.when(~nw.col("jobstatus").is_in(COUNT_AS_STARTED)).then(LAST)
     spans = (
         table.filter(~began.is_null() & ~nw.col("computingsite").is_null())
         .with_columns(enter=seen, past=past, lost=lost)

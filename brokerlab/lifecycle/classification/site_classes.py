@@ -31,8 +31,6 @@ from brokerlab.numerics import IntArray
 from brokerlab.results import Result, Shows
 from brokerlab.units import DAY_S, HOUR_S, SECOND_US
 
-RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")
-"""Jobs of these statuses count for the slot to-running rate."""
 GRID_S = 600  # windows of the rate are rounded down to this [s]
 DELAY_S = 300  # starts of the last moments are not known yet [s]
 WINDOWS = {"strr_6h": 6 * HOUR_S, "strr_1d": DAY_S}
@@ -98,7 +96,7 @@ def _recent(jobs: nw.LazyFrame[Any], instants: Instants) -> nw.LazyFrame[Any]:
 
 def _rate_starts(jobs: nw.LazyFrame[Any], instants: Instants) -> pl.DataFrame:
     """Sum the cores by queue, ten minutes of the start, and the instant from which they do not count."""
-    counted = nw.col("jobstatus").is_in(list(RATE_STATUSES))
+    counted = nw.col("jobstatus").is_in(list(states.COUNT_AS_STARTED))
     # a job whose last status does not count ran until then; without a time of it, the status always held
     last = nw.coalesce(states.changed(), "starttime")
     rows = (
