@@ -46,15 +46,16 @@ Tables = dict[str, pl.DataFrame]
 def asked(wanted: Any, known: pl.DataFrame, n_settings: int) -> pl.DataFrame:
     """Return what is wanted (see :func:`prepare`), sorted, with ``t``, the number of the task, and ``instant``.
 
-    ``known``: the tasks prepared, ``jeditaskid, snapshot, t``. The instant is the number of the state that a task sees, its
-    world's where no world is asked for at several snapshots.
+    ``known``: the tasks prepared, ``jeditaskid, snapshot, t``. The instant is the number of what a task sees, its
+    state's where no state is asked for at several snapshots.
 
     Raises:
         SchemaError: Missing columns, values of another type, nulls.
         DataError: Tasks or numbers of settings that were not prepared, rows that repeat a key.
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
-    rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
+    state = pl.coalesce("state", "world")
+    rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0), state=state).sort(KEY)
     result = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
     strange = pl.col("t").is_null() | ~pl.col("setting").is_between(0, n_settings - 1)
     odd = result.filter(strange | pl.struct(KEY).is_duplicated())
@@ -63,17 +64,18 @@ def asked(wanted: Any, known: pl.DataFrame, n_settings: int) -> pl.DataFrame:
             f"wanted: {odd.height} rows repeat a key, or are of tasks or settings that were not prepared, such as "
             f"{odd.row(0, named=True)}"
         )
-    if result["world"].n_unique() == result.n_unique(["world", "snapshot"]):
-        return result.with_columns(instant="world")
-    instants = result.select("world", "snapshot").unique().sort("world", "snapshot")
+    if result["state"].n_unique() == result.n_unique(["state", "snapshot"]):
+        return result.with_columns(instant="state")
+    instants = result.select("state", "snapshot").unique().sort("state", "snapshot")
     instants = instants.with_columns(instant=pl.int_range(pl.len(), dtype=pl.Int64))
-    return result.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
+    return result.join(instants, on=["state", "snapshot"], how="left", maintain_order="left")
 
 
 class _Wanted(dy.Schema):
     jeditaskid = dy.Int64(nullable=False)
     snapshot = dy.Int64(nullable=True)
     world = dy.Int64(nullable=False)
+    state = dy.Int64(nullable=True)
     at = dy.Datetime(nullable=True, time_unit="us")
     setting = dy.Int64(nullable=True)
 
@@ -338,9 +340,10 @@ def prepare(
     Returns:
         The brokerage. ``standing.decide(wanted, state)`` answers with :class:`Ranked`:
 
-        * ``wanted``: ``jeditaskid, snapshot`` (null = 0), ``world`` (i64: number of the simulated state that the task
-          sees; of one snapshot), perhaps ``at`` (time of the cycle, for the age of what the state tells; null: that of
-          the task's row). The same task may come with several worlds.
+        * ``wanted``: ``jeditaskid, snapshot`` (null = 0), ``world`` (i64: number of the simulated world that asks), perhaps
+          ``state`` (i64: number of the world whose state the task sees; of one snapshot; null: its own) and ``at`` (time
+          of the cycle, for the age of what the state tells; null: that of the task's row). The same task may come with
+          several worlds.
         * ``state``: some of the tables of :func:`tables_that_change` by name, ``world`` in the place of ``snapshot``. A table
           that is not given keeps what ``tables`` said, and has no rows if that did not have it either. Each new choice of
           tables costs as much as the first question.
@@ -405,7 +408,8 @@ class Standing:
         cycle = self.cycle(frozenset({*allowed} & state.keys()))
         if not hopeless:
             rows = rows.filter(cycle.hopeful(rows["number"]))
-        given = states(state, world.brokerage.tables, allowed, rows.select("world", "instant"))
+        seen = rows.select("instant", world="state")
+        given = states(state, world.brokerage.tables, allowed, seen)
         tables = with_others(given, rows, world.tables, {each.tables for each in self._changing})
         tasks = self._tasks(rows, tables, cycle)
         ended = self._ended(rows, tasks, cycle)

@@ -6,7 +6,8 @@ Data travel over links that serve one transfer after the other: inputs to queues
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -33,7 +34,7 @@ from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules
-from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray, repeated
 
 
 @dataclass
@@ -59,6 +60,11 @@ class Mover:
         free = np.full(links, np.iinfo(np.int64).min)
         nothing = np.zeros(world.jobs.height, np.int64)
         return cls(world, free, free.copy(), nothing, nothing.copy())
+
+    def parted(self) -> Mover:
+        """Return links and numbers of its own that begin as these are."""
+        arrays = (self.inputs_free, self.outputs_free, self.moved, self.spent)
+        return Mover(self.world, *(array.copy() for array in arrays))
 
     def bring_inputs(self, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
         """Return when the inputs of jobs, which ask from ``asked`` on and are served in this order, are at their queues [us]."""
@@ -126,6 +132,7 @@ class Copy:
     """One of the simulated worlds, with its own seed.
 
     Attributes:
+        settings: Numbers of the settings under which everything went alike so far.
         placed: (jobs,) when it was placed last [us].
         gone: (jobs,) when the outputs of a job have arrived [us].
         last_start: (queues,) last start of a job [us], -1 before.
@@ -144,9 +151,10 @@ class Copy:
     unplaced: IntArray
     made: int = 0
     logged: int = 0
+    settings: tuple[int, ...] = (0,)
 
     @classmethod
-    def of(cls, world: World, seed: int) -> Copy:
+    def of(cls, world: World, seed: int, settings: Sequence[int] = (0,)) -> Copy:
         """Set up a world; jobs with a queue of their own wait there from the beginning."""
         state = state_of(world, seed)
         kernel.announce_all(state, np.flatnonzero(state.attempt["queue"] >= 0))
@@ -158,6 +166,21 @@ class Copy:
             last_start=np.full(world.queues.height, -1),
             live=np.empty(0, np.int64),
             unplaced=np.empty(0, np.int64),
+            settings=tuple(settings),
+        )
+
+    def parted(self, settings: Sequence[int]) -> Copy:
+        """Return a world of some of its settings, in which everything went as in this one so far."""
+        log = np.empty_like(self.state.log)
+        log[: len(self.log)] = self.log
+        return replace(
+            self,
+            state=deepcopy(self.state._replace(log=log[:0]))._replace(log=log),
+            mover=self.mover.parted(),
+            placed=self.placed.copy(),
+            gone=self.gone.copy(),
+            last_start=self.last_start.copy(),
+            settings=tuple(settings),
         )
 
     @property
@@ -208,19 +231,20 @@ class Copy:
 class Group:
     """Worlds whose settings say the same of waiting and of users; without ``users`` where no brokerage of users is asked."""
 
-    worlds: IntArray
+    worlds: list[int]
     patience: Patience
     users: Users | None
 
     def of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the jobs of its worlds."""
-        return rows.filter(pl.col("world").is_in(self.worlds.tolist()))
+        return rows.filter(pl.col("world").is_in(self.worlds))
 
 
 class Loop:
     """All worlds in lockstep: one look and one decision for all of them at every cycle.
 
-    There is one for every setting and seed, those of the first setting first.
+    Settings of a group begin with one world for every seed. It parts where they place jobs otherwise: until then a simulation of
+    each would be the same.
     """
 
     def __init__(
@@ -240,11 +264,13 @@ class Loop:
         self.seeds = tuple(seeds)
         self.begin, self.until = micros(world.begin), micros(world.until)
         self.step = micros(world.begin + world.cycle) - self.begin
-        self.copies = [Copy.of(world, seed) for _ in self.configs for seed in seeds]
         if not world.brokered:
+            every = range(len(self.configs))
+            self.copies = [Copy.of(world, seed, every) for seed in seeds]
             return
         self.arrays = world.arrays
         self.standing = world.standing.with_config(*self.configs)
+        self.copies = []
         self.groups = self._groups()
         self.created, self.order = world.created, self.arrays.order
         self.made, self.turn = self.created[self.order], np.argsort(self.order)
@@ -268,7 +294,8 @@ class Loop:
 
     def of_setting(self, number: int) -> list[Copy]:
         """Return the worlds of a setting, by seed."""
-        return self.copies[number * len(self.seeds) :][: len(self.seeds)]
+        own = {copy.state.settings.seed: copy for copy in self.copies if number in copy.settings}
+        return [own[seed] for seed in self.seeds]
 
     def ended(self, worlds: Iterable[int], asked: BoolArray, since: int) -> pl.DataFrame:
         """Return attempts that have ended since an instant [us]: ``world, job, computingsite, jobstatus, end`` [us].
@@ -290,22 +317,20 @@ class Loop:
         )
 
     def _groups(self) -> list[Group]:
-        """Put worlds together that may be asked together."""
+        """Put settings together that may be asked together, and set up their worlds."""
         world, analysis = self.world, self.world.stage == "analysis"
         alike: dict[object, tuple[Patience, list[int]]] = {}
         for number, config in enumerate(self.configs):
             patience = Patience.of(world, config, TimeoutRules(world.rules))
             key = config.digest if analysis else patience.key
             alike.setdefault(key, (patience, []))[1].append(number)
-        n = len(self.seeds)
-        return [
-            Group(
-                (np.array(numbers)[:, None] * n + np.arange(n)).ravel(),
-                patience,
-                Users.of(world, patience.config) if analysis else None,
-            )
-            for patience, numbers in alike.values()
-        ]
+        groups = []
+        for patience, numbers in alike.values():
+            users = Users.of(world, patience.config) if analysis else None
+            first = len(self.copies)
+            self.copies += [Copy.of(world, seed, numbers) for seed in self.seeds]
+            groups.append(Group([*range(first, len(self.copies))], patience, users))
+        return groups
 
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
@@ -321,14 +346,16 @@ class Loop:
         wanted = np.flatnonzero(self.asking.any(axis=1))
         if self.world.stage == "analysis":
             parts = [
-                each.users.tables(self, each.of(result), each.worlds, wanted, now, snapshot)
+                each.users.tables(
+                    self, each.of(result), np.array(each.worlds), wanted, now, snapshot
+                )
                 for each in self.groups
                 if each.users is not None
             ]
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
             state = tables_of(result, self.arrays, wanted, self.resource)
-        self._place(self._decide(asked, state, epoch), now)
+        self._place(self._part(self._decide(asked, state, epoch)), now)
 
     def _look(self, now: int) -> pl.DataFrame:
         """Take the census of every world; who has no place asks for one."""
@@ -352,27 +379,63 @@ class Loop:
     def _decide(
         self, asked: IntArray, state: Mapping[str, pl.DataFrame], epoch: int
     ) -> pl.DataFrame:
-        """Ask the rules once for pairs of task and world: ``pair, queue, share``, by these and name of the queue."""
-        task, world = np.divmod(asked, len(self.copies))
+        """Ask the rules once for pairs of task and world under each of its settings.
+
+        ``task, world, setting, queue, share``, by these and name of the queue.
+        """
+        n = np.array([len(copy.settings) for copy in self.copies])
+        settings = np.concatenate([copy.settings for copy in self.copies])
+        first = np.cumsum(n) - n
+        row, place = repeated(first[asked % len(n)], n[asked % len(n)])
+        task, world = np.divmod(asked[row], len(n))
         wanted = pl.DataFrame(
             {
-                "pair": asked,
-                "world": world,
+                "task": task,
+                "state": world,
+                "setting": settings[place],
+                "world": world * len(self.configs) + settings[place],
                 "jeditaskid": self.arrays.tasks[task],
                 "snapshot": self.arrays.snapshot[epoch, task],
-                "setting": world // len(self.seeds),
             }
         )
-        result = self.standing.decide(wanted.drop("pair"), state, hopeless=False)
+        result = self.standing.decide(wanted.drop("task"), state, hopeless=False)
         ranked: pl.DataFrame = (
             result.queues.with_columns(pl.col("panda_queue").cast(pl.String))
             .join(wanted, on=["jeditaskid", "snapshot", "world"])
             .join(self.arrays.candidates, on="panda_queue")
             .filter(pl.col("queue") >= 0)
-            .sort("pair", "panda_queue")
-            .select("pair", "queue", pl.col("share") / pl.col("share").sum().over("pair"))
-        )
+            .sort("task", "world", "panda_queue")
+            .select(
+                "task", "setting", "queue",
+                pl.col("share") / pl.col("share").sum().over("task", "world"),
+                world="state",
+            )
+        )  # fmt: skip
         return ranked
+
+    def _part(self, ranked: pl.DataFrame) -> pl.DataFrame:
+        """Part the worlds whose settings place jobs otherwise, and return ``pair, queue, share`` of pairs of task and world, sorted."""
+        several = [number for number, copy in enumerate(self.copies) if len(copy.settings) > 1]
+        asked = ranked.filter(pl.col("world").is_in(several)).partition_by(
+            "world", "setting", include_key=False, maintain_order=True, as_dict=True
+        )
+        of_setting = np.full((len(self.copies), len(self.configs)), -1)
+        for number, copy in enumerate(tuple(self.copies)):
+            copy.settings, *others = _alike(number, copy.settings, asked)
+            of_setting[number, copy.settings[0]] = number
+            for settings in others:
+                of_setting[number, settings[0]] = len(self.copies)
+                self._add(number, settings)
+        world = pl.Series(of_setting[ranked["world"].to_numpy(), ranked["setting"].to_numpy()])
+        pairs = ranked.select("queue", "share", pair=pl.col("task") * len(self.copies) + world)
+        return pairs.filter(world >= 0).sort("pair", maintain_order=True)
+
+    def _add(self, number: int, settings: Sequence[int]) -> None:
+        """Add a world of some settings of another one, which goes on as that does now."""
+        group = next(each for each in self.groups if number in each.worlds)
+        group.worlds.append(len(self.copies))
+        self.copies.append(self.copies[number].parted(settings))
+        self.asking = np.column_stack((self.asking, self.asking[:, number]))
 
     def _place(self, ranked: pl.DataFrame, now: int) -> None:
         """Let every job draw a candidate of its task and world by its share, and travel there."""
@@ -409,6 +472,23 @@ class Loop:
             wall = np.round(self.need[job] * self.slowness[queue]).astype(np.int64)
             copy.state.work["wall"][job] = wall
         return copy.mover.bring_inputs(job, queue, asked)
+
+
+def _alike(
+    world: int, settings: tuple[int, ...], asked: Mapping[tuple[object, ...], pl.DataFrame]
+) -> list[tuple[int, ...]]:
+    """Return the settings of a world, those together that place the same; ``asked``: what each of several places."""
+    result: list[tuple[int, ...]] = []
+    for setting in settings:
+        own = asked.get((world, setting))
+        for number, known in enumerate(result):
+            other = asked.get((world, known[0]))
+            if own is other or (own is not None and other is not None and own.equals(other)):
+                result[number] = (*known, setting)
+                break
+        else:
+            result.append((setting,))
+    return result
 
 
 @compiled

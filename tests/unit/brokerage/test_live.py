@@ -44,6 +44,14 @@ def test_each_world_has_its_own_counts() -> None:
     assert found[0, "BNL_Y"] == found[1, "BNL_Y"]
 
 
+def test_several_worlds_may_see_one_state() -> None:
+    three = wanted(jeditaskid=[TASK] * 3, snapshot=[0] * 3, world=[1, 7, 8], state=[None, 1, 0])
+    found = weights(STANDING.decide(three, {"job_stats": COUNTS}))
+    assert found[8, "CERN_X"] > found[7, "CERN_X"] == found[1, "CERN_X"]
+    at_two = wanted(jeditaskid=[TASK] * 2, snapshot=[0, 0], world=[7, 8], state=[0, 0])
+    assert len({*weights(STANDING.decide(at_two, {"job_stats": COUNTS})).values()}) == 2
+
+
 def test_rows_without_world_hold_for_every_world() -> None:
     both = wanted(jeditaskid=[TASK, TASK], snapshot=[0, 0], world=[1, 0])
     everywhere = COUNTS.head(1).with_columns(world=pl.lit(None, pl.Int64))

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import QueueRules, kernel
-from brokerlab.calibrate.simulation.loop import choose, queue_up
+from brokerlab.calibrate.simulation.loop import Loop, choose, queue_up
 from brokerlab.calibrate.simulation.outcome import user_classes
 from brokerlab.calibrate.simulation.state import micros
 from brokerlab.errors import ConfigError, DataError, SchemaError
@@ -100,6 +100,21 @@ def test_settings_side_by_side_are_as_each_alone():
         assert_frame_equal(one.queues, other.queues)
         assert_frame_equal(one.tasks, other.tasks)
     assert len({done.jobs.hash_rows().sum() for done in together}) >= 3
+
+
+def test_settings_share_a_world_until_they_place_jobs_otherwise():
+    """Of three settings one, a cap, places jobs otherwise; the two others stay together."""
+    still = simulation.Transfers(mode="none")
+    grid = world(jobs(walltime_s=pl.lit(40_000.0)), transfers=still, rules="production")
+    settings = [None, config(IO_INTENSITY_CUTOFF=400), config(**{f"NQUEUELIMITSITE_{SHARE}": 1})]
+    loop = Loop(grid, settings, (1, 2))
+    assert [copy.settings for copy in loop.copies] == [(0, 1, 2)] * 2
+    loop.run()
+    assert [copy.settings for copy in loop.copies] == [(0, 1)] * 2 + [(2,)] * 2
+    first, second, third = (loop.of_setting(number) for number in range(3))
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
+    assert [copy.state.settings.seed for copy in third] == [1, 2]
+    assert not np.shares_memory(first[0].state.attempt, third[0].state.attempt)
 
 
 def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
