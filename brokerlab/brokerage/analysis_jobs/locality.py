@@ -258,7 +258,7 @@ def _about(
         config=config, rules=OTHER_UP, component=COMPONENT,
     ).datasets  # fmt: skip
     sums = result.group_by(KEY).agg(
-        t_incomplete=(~pl.col("source")).any(),
+        t_incomplete=(~(pl.col("complete_disk") | pl.col("complete_tape"))).any(),
         t_remote_source=pl.col("remote_source").all(),
     )
     inputs = asked.group_by("t").agg(t_distributed=pl.col("distributed").any()).with_columns(

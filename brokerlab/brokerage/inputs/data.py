@@ -123,6 +123,7 @@ _REPLICA_FACTS: Schema = {
     "found": pl.Int64,
     "total": pl.Int64,
     "vp": pl.Boolean,
+    "is_tape": pl.Boolean,
     "readable_lan": pl.Boolean,
     "readable_wan": pl.Boolean,
 }
@@ -138,8 +139,9 @@ class Completeness:
             outcome), ``remote_source_available``, ``any_complete`` (has complete locations).
         complete_locations: ``jeditaskid``, ``snapshot``, ``ddm_endpoint_name``, sorted: endpoints complete for
             every real, non-distributed input dataset of the task, readable or not.
-        datasets: One row per task, instant and such dataset, sorted: ``source`` (a complete replica that is readable),
-            ``remote_source`` (over WAN), ``locations`` (list of str: complete, readable or not).
+        datasets: One row per task, instant and such dataset, sorted: ``complete_disk``, ``complete_tape`` (a complete replica
+            that is readable), ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
+            (list of str: complete, readable or not).
     """
 
     tasks: pl.DataFrame
@@ -166,11 +168,13 @@ def _readable(
     states = endpoints.select(
         *snapshot,
         "ddm_endpoint_name",
+        on_tape="is_tape",
         lan=up("read_lan", rules=rules),
         wan=up("read_wan", rules=rules),
     )
     joined = copies.join(states, on=[*snapshot, "ddm_endpoint_name"], how="left")
     return joined.with_columns(
+        pl.coalesce("is_tape", "on_tape", pl.lit(value=False)).alias("is_tape"),
         pl.coalesce("readable_lan", "lan", pl.lit(value=False)).alias("lan"),
         pl.coalesce("readable_wan", "wan", pl.lit(value=False)).alias("wan"),
         pl.col("found", "total").fill_null(0),
@@ -178,14 +182,15 @@ def _readable(
 
 
 def _complete(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mark the replicas that count as complete."""
+    """Mark the replicas that count as complete and those without any missing file."""
     total = pl.when(pl.col("total") > 0).then("total")
     enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
         100 * pl.col("found") / total >= pl.col("min_percent")
     )
     whole = pl.col("found") == pl.col("total")
+    usable = ~yes("vp")
     partly = ((pl.col("found") > 0) & enough).fill_null(value=False)
-    return frame.with_columns(complete=~yes("vp") & (whole | partly))
+    return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
 
 
 def limits(vos: pl.Series, config: Config, component: str = "jobbroker") -> pl.DataFrame:
@@ -214,7 +219,7 @@ def completeness(
 ) -> Completeness:
     """Decide for many tasks whether their input is complete somewhere it can be read.
 
-    Of replicas ``readable_lan``, ``readable_wan`` go before those of the endpoint; null ``found`` and ``total`` are
+    Of replicas ``is_tape``, ``readable_lan``, ``readable_wan`` go before those of the endpoint; null ``found`` and ``total`` are
     0. A replica at an endpoint that is not known, and that says nothing itself, cannot be read. Limits are those of the task's
     VO, of a ``component`` (``jobbroker``, ``anal_jobbroker``). Merge chunks are treated like the others; tasks with
     inputprestaging have complete locations but never an outcome.
@@ -237,8 +242,13 @@ def completeness(
 
 
 def _per_dataset(asked: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    readable = pl.col("lan") | pl.col("wan")
+    disk = ~pl.col("is_tape")
     flags = {
-        "source": pl.col("complete") & (pl.col("lan") | pl.col("wan")),
+        "complete_disk": pl.col("complete") & readable & disk,
+        "complete_tape": pl.col("complete") & readable & ~disk,
+        "truly_complete_disk": pl.col("whole") & readable & disk,
+        "local_source": pl.col("complete") & pl.col("lan"),
         "remote_source": pl.col("complete") & pl.col("wan"),
     }
     places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
@@ -278,7 +288,7 @@ def _outcomes(
     rows: pl.DataFrame, per_dataset: pl.DataFrame, locations: pl.DataFrame
 ) -> pl.DataFrame:
     checked = per_dataset.filter(~yes("inputprestaging"))
-    missing = ~pl.col("source")
+    missing = ~(pl.col("complete_disk") | pl.col("complete_tape"))
     somewhere = pl.col("locations").list.len() > 0
     sentence = pl.format(
         "{}: {}",

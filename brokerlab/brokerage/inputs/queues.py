@@ -133,7 +133,9 @@ SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
 _STATUS = ("read_lan", "write_lan", "read_wan", "write_wan")
 _STORAGE: Schema = {
     **SNAPSHOT,
+    "site_name": pl.String,
     "type": pl.String,
+    "is_tape": pl.Boolean,
     **dict.fromkeys(_STATUS, pl.String),
     **dict.fromkeys(SPACES, pl.Float64),
 }

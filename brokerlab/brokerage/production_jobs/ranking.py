@@ -235,6 +235,7 @@ def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
         "queued_all": waiting + assigned + pl.col("defined"),
         "cap": pl.max_horizontal(least, 2 * pl.col("running")),
         "rt_known": of_types("known"),
+        "rt_running": of_types("running"),
         "queued_rt": of_types("queued") + assigned_rt,
         "cap_rt": pl.max_horizontal(least, twice_rt),
     }

@@ -114,9 +114,13 @@ def test_limits(found, total, missing, percent, complete):
 
 
 def test_a_replica_may_say_itself_what_can_be_read():
-    copies = replicas(("A", "DEAD", 4, 4)).with_columns(readable_lan=True)
+    copies = replicas(("A", "DEAD", 4, 4)).with_columns(readable_lan=True, is_tape=True)
     found = completeness(tasks(), datasets("A"), copies, ENDPOINTS).datasets.row(0, named=True)
-    assert (found["source"], found["remote_source"]) == (True, False)
+    assert (found["complete_tape"], found["local_source"], found["remote_source"]) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_other_states_are_readable_in_production_only():
