@@ -18,8 +18,8 @@ from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_
 from brokerlab.archive.readers.records import Batch, Refusal, numbered, refusals
 from brokerlab.errors import DataError
 
-BLOCK_BYTES = 32 << 20
-"""Bytes held at a time; one row must fit."""
+BLOCK_BYTES = 24 << 20
+"""Bytes held at a time; one row must fit. Blocks of 32 MB and more are given back to the system and cleared anew each time."""
 
 _DECODED = 1 << 20
 """Bytes looked at together for their encoding."""
