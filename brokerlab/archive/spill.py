@@ -18,7 +18,7 @@ from brokerlab.errors import writing
 KEY = "__key"
 """Digest of the key of a row."""
 TASK = "jeditaskid"
-RUN_BYTES = 640 << 20
+RUN_BYTES = 256 << 20
 """Bytes of a run, about: so many are in memory."""
 
 _DAY, _PLACE = "__day", "__place"
