@@ -52,7 +52,7 @@ class Jobs(NamedTuple):
     killed: BoolArray
     asked: FloatArray  # what is given where no bound is promised [MB or s]; infinite: nothing
     seen: IntArray  # finished jobs of the task that were known
-    told: FloatArray  # (n, levels of the grid) logarithms of bounds; infinite: none
+    bounds: FloatArray  # (n, levels of the grid) logarithms of bounds; infinite: none
 
 
 @compiled
@@ -151,7 +151,7 @@ def walk(
         if event >= 0:
             total, ended[row] = 0, True
             use = np.log(jobs.use[row])
-            score = score_of(grid, jobs.told[row], use)
+            score = score_of(grid, jobs.bounds[row], use)
             if np.isnan(score):
                 continue
             if jobs.killed[row] and jobs.use[row] < jobs.limit[row]:
@@ -191,7 +191,7 @@ def walk(
         for place in range(n_running):
             other = running[place]
             so_far = min(now - jobs.started[other], jobs.limit[other])
-            at_least[place] = score_of(grid, jobs.told[other], np.log(so_far))
+            at_least[place] = score_of(grid, jobs.bounds[other], np.log(so_far))
             for k in range(levels.size):
                 counts = jobs.seen[other] >= fewest[k] and not passed[other, k]
                 if counts and so_far > bounds[other, k] * ROUNDING:
@@ -212,7 +212,7 @@ def walk(
             asked = (1 - misses.missing[k] * left) * (1 + one_more) - TINY
             place = min(np.searchsorted(reached[:total], asked), n_known - 1)
             at = scores[min(max(place, usual), total - 1)]
-            bound = np.exp(use_at(grid, jobs.told[row], at))
+            bound = np.exp(use_at(grid, jobs.bounds[row], at))
             at_stake = misses.pending[k] + 1
             safe = missed + at_stake <= may_miss[k, resolved + at_stake] or at_stake == 1
             own[row, k] = jobs.seen[row] >= fewest[k] and bound < np.inf and safe
@@ -221,15 +221,15 @@ def walk(
             bounds[row, k] = max(min(bound, jobs.limit[row]), lower)
 
 
-class _Told(NamedTuple):
+class _OpenJob(NamedTuple):
     """What was told of a job that has not ended."""
 
-    told: FloatArray  # (levels of the grid,) logarithms of bounds
+    bounds: FloatArray  # (levels of the grid,) logarithms of bounds
     seen: int  # finished jobs of the task that were known
     by_level: dict[float, tuple[float, bool]]  # bound, and whether it is promised
 
 
-_NOT_TOLD = (np.inf, False)
+_NO_BOUND = (np.inf, False)
 
 
 class HeldBounds:
@@ -283,7 +283,7 @@ class HeldBounds:
         self._count = np.zeros(1, dtype=np.int64)
         # by level: the share that may still miss, promises of which it is known whether they were kept, missed of these
         self._so_far = {level: (AIMED * (1 - level), 0, 0) for level in self.levels}
-        self._open: dict[int, _Told] = {}
+        self._open: dict[int, _OpenJob] = {}
 
     def fit(self, records: Any) -> Self:
         """Let the estimator learn; what was missed before is forgotten."""
@@ -319,18 +319,18 @@ class HeldBounds:
         columns = (misses.missing.tolist(), misses.resolved.tolist(), misses.missed.tolist())
         self._so_far |= dict(zip(levels, zip(*columns, strict=True), strict=True))
 
-    def _see(self, frame: pl.DataFrame, opened: list[_Told]) -> None:
+    def _see(self, frame: pl.DataFrame, opened: list[_OpenJob]) -> None:
         """Hold what was told of jobs against what they used."""
         levels = tuple(sorted(self._so_far))
-        logarithms = np.array([each.told for each in opened])
+        logarithms = np.array([each.bounds for each in opened])
         seen = np.array([each.seen for each in opened])
-        tried = [[each.by_level.get(level, _NOT_TOLD) for level in levels] for each in opened]
+        tried = [[each.by_level.get(level, _NO_BOUND) for level in levels] for each in opened]
         shape = frame.height, len(levels)
         bounds = np.array([[bound for bound, _ in each] for each in tried]).reshape(shape)
         own = np.array([[own for _, own in each] for each in tried], dtype=np.bool_).reshape(shape)
         misses = self._misses(levels)
         for each in opened:  # those of jobs that have not ended are open still
-            misses.pending[:] += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
+            misses.pending[:] += [each.by_level.get(level, _NO_BOUND)[1] for level in levels]
         walk(
             np.arange(frame.height), _jobs(frame, logarithms, seen, self.quantity), np.empty(0, dtype=np.int64),
             np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own, _may_miss(levels, misses, 0),
@@ -353,7 +353,7 @@ class HeldBounds:
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
             each = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
             by_level = dict(zip(asked, each, strict=True))
-            self._open[pandaid] = _Told(logarithms[row], int(seen[row]), by_level)
+            self._open[pandaid] = _OpenJob(logarithms[row], int(seen[row]), by_level)
         return _promised(frame, seen, asked, bounds, own, point, jobs).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
@@ -361,8 +361,8 @@ class HeldBounds:
         frame, asked = checked(records), check_levels(levels)
         so_far = self._misses(asked)
         copies = {name: getattr(so_far, name).copy() for name in ("latest", "ascending", "added")}
-        told = self.estimator.replay(frame, levels=GRID)
-        return hold(frame, told, self.quantity, levels=asked, misses=so_far._replace(**copies))
+        predicted = self.estimator.replay(frame, levels=GRID)
+        return hold(frame, predicted, self.quantity, levels=asked, misses=so_far._replace(**copies))
 
     def _misses(self, levels: Sequence[float]) -> Misses:
         rows = [self._so_far.get(level, (AIMED * (1 - level), 0, 0)) for level in levels]
@@ -370,7 +370,7 @@ class HeldBounds:
         resolved, missed = np.array([row[1:] for row in rows], dtype=np.int64).T.copy()
         pending = np.zeros(len(levels), dtype=np.int64)
         for each in self._open.values():
-            pending += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
+            pending += [each.by_level.get(level, _NO_BOUND)[1] for level in levels]
         return Misses(
             self._latest, self._ascending, self._count, missing, resolved, missed, pending
         )
@@ -424,7 +424,7 @@ def _jobs(frame: pl.DataFrame, bounds: FloatArray, seen: IntArray, quantity: Qua
         asked=asked,
         seen=seen,
         killed=frame["censored"].to_numpy(),
-        told=np.ascontiguousarray(bounds),
+        bounds=np.ascontiguousarray(bounds),
     )
 
 

@@ -272,7 +272,7 @@ def _clean(table: pl.DataFrame, hosts: int | None, overrun: str, zero: datetime 
     out = table.with_columns(rule=_left_out(hosts))
     kept = out.filter(pl.col("rule").is_null())
     if kept.is_empty():
-        why = _told(out["rule"]) or "there is no row"
+        why = _count_left_out(out["rule"]) or "there is no row"
         raise InsufficientDataError(f"no job is left of {len(table)}: {why}")
     run = pl.max_horizontal("run_s", pl.when(pl.col("run_s") == 0).then(1.0))
     kept = kept.with_columns(run_0_to_1=pl.col("run_s") == 0, run_s=run)
@@ -309,7 +309,7 @@ def _left_out(hosts: int) -> pl.Expr:
     return pl.coalesce(pl.when(test).then(pl.lit(rule)) for rule, test in tests.items())
 
 
-def _told(rules: pl.Series) -> str:
+def _count_left_out(rules: pl.Series) -> str:
     """Say how many rows each rule left out."""
     result = dict(rules.drop_nulls().value_counts().sort(rules.name).rows())
     return ", ".join(f"{n} {_LEFT_OUT[rule]}" for rule, n in result.items())

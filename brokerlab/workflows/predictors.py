@@ -209,7 +209,7 @@ class QuantileBound:
 
     def __call__(self, hosts: int, requested_s: float) -> float:
         """Tell the bound of a request [s]."""
-        return _told(self.estimate(hosts, requested_s), self._fewest)
+        return _known_wait(self.estimate(hosts, requested_s), self._fewest)
 
     def _bound(self, recent: _Recent) -> float | None:
         place = place_of_bound(len(recent.ordered), self.quantile, self.confidence)
@@ -254,7 +254,7 @@ class Nearest:
 
     def __call__(self, hosts: int, requested_s: float) -> float:
         """Tell the wait of a request [s]."""
-        return _told(self.estimate(hosts, requested_s), 1)
+        return _known_wait(self.estimate(hosts, requested_s), 1)
 
 
 def _check(hosts: int, requested_s: float, wait_s: float = 0.0) -> None:
@@ -265,7 +265,7 @@ def _check(hosts: int, requested_s: float, wait_s: float = 0.0) -> None:
         )
 
 
-def _told(estimate: Estimate | None, needed: int) -> float:
+def _known_wait(estimate: Estimate | None, needed: int) -> float:
     """Return the wait, or say that nothing is known."""
     if estimate is None:
         raise InsufficientDataError(

@@ -232,7 +232,7 @@ def replicas(
             home = number.get(reader.nucleus or "")
             places = _places(rng, world, reader.queues, home, chained=reader.chained)
         elif reader.copies is not None:
-            places = _told_places(rng, world, reader.queues, reader.copies)
+            places = _places_of_story(rng, world, reader.queues, reader.copies)
         else:
             places = _user_places(rng, world, reader.queues)
         for (site, kind), complete in places.items():
@@ -269,7 +269,7 @@ def unmerged_replicas(
     )
 
 
-def _told_places(
+def _places_of_story(
     rng: np.random.Generator, world: World, queues: Sequence[int], copies: str
 ) -> dict[Place, bool]:
     """Return the endpoints of the dataset of a story and whether its copy there is complete."""

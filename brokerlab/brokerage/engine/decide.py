@@ -68,8 +68,10 @@ def evaluated(
     tables = []
     for rules in coarse:
         # one task and one queue of each kind, numbered
-        tasks, of_task = _distinct(facts.tasks.select(_told_apart(facts, rules, "tasks")), "t")
-        queues, of_queue = _distinct(facts.queues.select(_told_apart(facts, rules, "queues")), "q")
+        tasks, of_task = _distinct(facts.tasks.select(_columns_seen(facts, rules, "tasks")), "t")
+        queues, of_queue = _distinct(
+            facts.queues.select(_columns_seen(facts, rules, "queues")), "q"
+        )
         kinds = tasks.select("t").join(queues.select("q"), how="cross", maintain_order="left_right")
         known = looked_up(replace(facts, tasks=tasks, queues=queues), kinds, _inputs(rules))
         answers = _bits(known.select(_answers(rules)), bits)
@@ -135,7 +137,7 @@ def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) 
     return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
 
 
-def _told_apart(facts: Facts, checks: Iterable[Rule], which: str) -> tuple[str, ...]:
+def _columns_seen(facts: Facts, checks: Iterable[Rule], which: str) -> tuple[str, ...]:
     """Return what checks see of tasks or of queues: columns, and keys of facts of pairs."""
     wanted = _inputs(checks)
     key = {"tasks": "task_key", "queues": "queue_key"}[which]
@@ -148,7 +150,7 @@ def _n_kinds(facts: Facts, checks: Iterable[Rule], counts: dict[tuple[str, ...],
     """Return how many kinds of pairs checks tell apart; ``counts`` keeps how many kinds columns do, as far as they were counted."""
     total = 1
     for which in ("tasks", "queues"):
-        columns = _told_apart(facts, checks, which)
+        columns = _columns_seen(facts, checks, which)
         if columns not in counts:
             frame: pl.DataFrame = getattr(facts, which)
             counts[columns] = frame.select(columns).n_unique() if columns else 1

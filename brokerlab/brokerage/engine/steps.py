@@ -161,7 +161,7 @@ def walk(
                 case Order():
                     frame = _order(frame, step)
                 case PerPlace():
-                    frame = _told_all(frame, step)
+                    frame = _ask_largest(frame, step)
     return frame
 
 
@@ -196,7 +196,7 @@ def _order(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
     return pl.concat([frame, numbers.select(order.name)], how="horizontal")
 
 
-def _told_all(frame: pl.LazyFrame, step: PerPlace) -> pl.LazyFrame:
+def _ask_largest(frame: pl.LazyFrame, step: PerPlace) -> pl.LazyFrame:
     frame = frame.cache()
     key = ["t", step.by]
     asked = frame.filter(LEFT).sort(*key, step.largest, "q", descending=[False, False, True, False])

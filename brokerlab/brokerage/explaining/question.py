@@ -346,7 +346,7 @@ class Question(ABC):
         reasons = [known[name] for name in waived.checks]
         values = self.values(waived, {name for rule in reasons for name in rule.columns()})
         task = self.values(waived, {*SCOPES.values(), "at"}).row(0, named=True)
-        return [self.told(rule, values, task) for rule in reasons]
+        return [self.obstacle_of(rule, values, task) for rule in reasons]
 
     def values(self, waived: Waived, columns: set[str]) -> pl.DataFrame:
         """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
@@ -355,7 +355,7 @@ class Question(ABC):
         facts = self.decisions.world.in_loop(one, self.who.row.get("loop", 1))
         return looked_up(facts, one, columns - set(late)).hstack(waived.late.select(late))
 
-    def told(
+    def obstacle_of(
         self,
         rule: Rule,
         values: pl.DataFrame,

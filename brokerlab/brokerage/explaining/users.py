@@ -194,7 +194,7 @@ class OfUsers(OnQueue):
         rule = next(each for each in throttle_rules(world.rules) if each.name == name)
         whose = "_USER_" if self.task["t_group"] is None else "_GROUP_"
         keys = [key for key in rule.keys if whose in key or not key.startswith("CAP_")]
-        return self.told(rule, self.who.rows(world.tasks), self.task, keys)
+        return self.obstacle_of(rule, self.who.rows(world.tasks), self.task, keys)
 
     def ending(self) -> str:
         """Say in a clause why the task found no queue."""

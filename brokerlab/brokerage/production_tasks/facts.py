@@ -33,25 +33,27 @@ def gather(
     """Return the findings, sorted, each once: ``jeditaskid, snapshot, subject, finding``; null keys for what concerns all tasks."""
     stranger = pl.col("given_nucleus").is_not_null() & pl.col("assigned").is_null()
     parts = [
-        _said(
+        _findings(
             tasks.filter(stranger).with_columns(nucleus="given_nucleus"),
             "nucleus",
             "names no nucleus or satellite: one is chosen",
         ),
-        _said(unreadable, "datasetname", "no complete copy that can be read over WAN"),
+        _findings(unreadable, "datasetname", "no complete copy that can be read over WAN"),
         *_of_tokens(tasks, tables["output_datasets"]),
     ]
     nobody = [pl.lit(None, pl.Int64).alias(key) for key in KEY]  # said once, not for every task
     mixed = tables["nuclei"].filter("mixed").with_columns(nobody)
-    parts.append(_said(mixed, "nucleus", "queues of the site do not agree on bareNucleus"))
+    parts.append(_findings(mixed, "nucleus", "queues of the site do not agree on bareNucleus"))
     no_nuclei = tasks.join(
         valid_for(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
     )
-    parts.append(_said(no_nuclei.with_columns(at=pl.lit("nuclei")), "at", "none at this snapshot"))
+    parts.append(
+        _findings(no_nuclei.with_columns(at=pl.lit("nuclei")), "at", "none at this snapshot")
+    )
     return pl.concat(parts).unique().sort(*SCHEMA)
 
 
-def _said(rows: pl.DataFrame, subject: str, finding: str) -> pl.DataFrame:
+def _findings(rows: pl.DataFrame, subject: str, finding: str) -> pl.DataFrame:
     return rows.select(*KEY, subject=pl.col(subject), finding=pl.lit(finding))
 
 
@@ -61,12 +63,12 @@ def _of_tokens(tasks: pl.DataFrame, outputs: pl.DataFrame) -> list[pl.DataFrame]
         pattern=storage.pattern_of(pl.col("storagetoken")),
     )
     null = rows.filter(pl.col("storagetoken").is_null())
-    parts = [_said(null, "dataset", "storagetoken is null: goes to the first endpoint")]
+    parts = [_findings(null, "dataset", "storagetoken is null: goes to the first endpoint")]
     for pattern in rows["pattern"].unique().sort():
         refusal = storage.refusal(pattern)
         if refusal is not None:
             same = rows.filter(pl.col("pattern") == pattern)
-            parts.append(_said(same, "dataset", f"taken for a name or type only: {refusal}"))
+            parts.append(_findings(same, "dataset", f"taken for a name or type only: {refusal}"))
     return parts
 
 

@@ -225,14 +225,14 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     analysis = nw.col("site").str.starts_with(_ANALYSIS_QUEUE)
     meant = (analysis & (flag == "analysis")) | (~analysis & (flag == "production"))
     held = as_of(site_data, "site_data", _DATA, clock, entity=["site"], where=hours & meant)
-    held = _silenced(_last_told(held, "lastmod", "getjob", "updatejob", "laststart"), clock)
+    held = _silenced(_latest_exports(held, "lastmod", "getjob", "updatejob", "laststart"), clock)
     keys = [name for name in ("snapshot",) if name in held.columns]
     return held.group_by(*keys, computingsite="site", maintain_order=True).agg(
         pl.col("getjob", "updatejob").sum(), pl.col("laststart").max()
     )
 
 
-def _last_told(held: pl.DataFrame, changed: str, *rows: str) -> pl.DataFrame:
+def _latest_exports(held: pl.DataFrame, changed: str, *rows: str) -> pl.DataFrame:
     """Keep of rows without ``ts``, several exports, those ``changed`` last; those of one time hold together, as of harvesters without name."""
     same = [name for name in held.columns if name not in (changed, *rows)]
     last = pl.col(changed).eq_missing(pl.col(changed).max().over(same))
@@ -292,7 +292,7 @@ def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) 
     Of rows without ``ts`` those updated last count. Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
     """
     held = as_of(frame, "worker_stats", _WORKERS, clock, entity=["computingsite"])
-    held = _last_told(held, "lastupdate", "n_workers")
+    held = _latest_exports(held, "lastupdate", "n_workers")
     # afterwards: what was recorded last holds, though it be too old to count
     if seen_within_s is not None:
         late = pl.col("lastupdate") + timedelta(seconds=seen_within_s) <= pl.col("ts")

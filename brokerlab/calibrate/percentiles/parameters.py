@@ -237,7 +237,7 @@ class Parameter:
         over: Weight of what is reserved and not used [core h per unit]; ``why_over`` justifies it.
         value: What a scout says; null: nothing.
         scorable: Which jobs can be scored: everything their request and use are made of is known.
-        told: What scouts write under a rank, margins and minima.
+        estimate: What scouts write under a rank, margins and minima.
         line: What jobs ask for under an estimate.
         offered: What a queue offers, in the unit of a line's demand, after the base time ``base_s``; null: no limit.
         limit: What jobs are killed at; None: nothing that is recorded.
@@ -261,7 +261,7 @@ class Parameter:
     why_over: str
     value: pl.Expr
     scorable: pl.Expr
-    told: Callable[..., FloatArray]
+    estimate: Callable[..., FloatArray]
     line: Callable[[pl.DataFrame, Assumptions], Line]
     offered: pl.Expr
     limit: Limit | None = None
@@ -296,7 +296,7 @@ PARAMETERS = {
             ),
             value=pl.col("ram_kb"),
             scorable=_RUN & (pl.col("maxpss_kb") > 0),
-            told=ramcount_mb,
+            estimate=ramcount_mb,
             line=memory,
             offered=memory_per_core(),
             limit=Limit("memory", "minramcount", pl.col("maxpss_kb") / KB),
@@ -320,7 +320,7 @@ PARAMETERS = {
             ),
             value=pl.when("cputime_eligible").then("cputime_hs06s"),
             scorable=_RUN & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0),
-            told=cputime_milli,
+            estimate=cputime_milli,
             line=walltime,
             offered=OFFERED_TIME,
             limit=Limit("walltime", "maxwalltime", pl.col("duration_s")),
@@ -347,7 +347,7 @@ PARAMETERS = {
             scorable=_RUN
             & pl.when("outdisk_per_event").then("n_events").otherwise("input_mb").is_not_null()
             & (pl.col("outputfilebytes") > 0),
-            told=outdisk_kb,
+            estimate=outdisk_kb,
             line=disk,
             offered=positive("maxwdir"),
             lacks="output, events or input size",

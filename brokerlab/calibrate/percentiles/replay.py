@@ -300,7 +300,7 @@ class Replay:
         result = np.zeros((scouts.size.size, ranks.size), dtype=np.int64)
         for rank in np.unique(ranks):  # at most a hundred; tasks and the rest are vectorised
             at = np.flatnonzero(ranks == rank)
-            values = self.parameter.told(scouts, int(rank), margins[at], minima[at], self.rules)
+            values = self.parameter.estimate(scouts, int(rank), margins[at], minima[at], self.rules)
             result[:, at] = np.nan_to_num(values, nan=0.0).astype(np.int64)
         return result
 

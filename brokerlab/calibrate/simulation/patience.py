@@ -214,7 +214,7 @@ class Patience:
             modificationtime=instants(over["end"]),
         )
         tables = {
-            "jobs": pl.concat([live, _told(gone)], how="diagonal"),
+            "jobs": pl.concat([live, _as_jobs(gone)], how="diagonal"),
             "queues": self._queues(_places(loop, placed), snapshot),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
                 "pandaid", "jobstatus", "modificationtime"
@@ -279,7 +279,7 @@ def _jobs(loop: Loop, rows: pl.DataFrame) -> pl.DataFrame:
         jobstatus=STATUSES.gather(rows["state"]),
         modificationtime=instants(rows["since"]),
     )
-    return _told(jobs)
+    return _as_jobs(jobs)
 
 
 def _of_jobs(loop: Loop, job: IntArray) -> pl.DataFrame:
@@ -287,7 +287,7 @@ def _of_jobs(loop: Loop, job: IntArray) -> pl.DataFrame:
     return own.with_columns(creationtime=instants(loop.created[job]))
 
 
-def _told(rows: pl.DataFrame) -> pl.DataFrame:
+def _as_jobs(rows: pl.DataFrame) -> pl.DataFrame:
     """Name queues and sets of jobs by their world, and say what all jobs have in common."""
     return rows.with_columns(
         computingsite=_name("name"),

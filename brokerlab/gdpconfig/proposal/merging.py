@@ -25,8 +25,8 @@ from brokerlab.gdpconfig.proposal.parts import (
     Source,
     apply_change,
     base_problem,
+    changes_digest,
     places_of,
-    told_digest,
     within,
 )
 from brokerlab.gdpconfig.proposal.words import scope, set_value, state_of
@@ -348,7 +348,7 @@ def _merge(parts: Sequence[Filed], created_at: datetime, config: Config | None) 
         evidence=_evidence(parts, sources),
         digests=Digests(
             config=shared.digests.config if config is None else config.digest,
-            keys=told_digest(changes),
+            keys=changes_digest(changes),
             archive=_only({source.archive for source in sources}),
             rules=_only({source.rules for source in sources}),
         ),

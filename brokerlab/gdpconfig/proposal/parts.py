@@ -224,7 +224,7 @@ def keys_digest(config: Config, changes: Sequence[Change]) -> str:
     return _states_digest((change.place, change.vo, *_state(config, change)) for change in changes)
 
 
-def told_digest(changes: Sequence[Change]) -> str:
+def changes_digest(changes: Sequence[Change]) -> str:
     """Return what :func:`keys_digest` gives for the base that the changes were made for."""
     return _states_digest(
         (change.place, change.vo, change.before, change.old) for change in changes

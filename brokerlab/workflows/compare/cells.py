@@ -181,11 +181,11 @@ def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
                     "submit_time": at,
                 }
                 copy = sim.copy(copy)
-                rows.append(key | _told(dag, how, copy, at, plan.partition_levels, alone))
+                rows.append(key | _run_metrics(dag, how, copy, at, plan.partition_levels, alone))
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def _told(
+def _run_metrics(
     dag: Dag,
     how: Strategy | None,
     sim: Simulation,
@@ -213,11 +213,11 @@ def _first(done: Run) -> Iterator[tuple[str, Any]]:
         yield "first_exec", done.decisions[0].exec
 
 
-Told = Callable[[Cell], None]
+Advance = Callable[[Cell], None]
 
 
 def finish(
-    plan: Plan, cells: Sequence[Cell], store: Kept, *, workers: int, message: Told
+    plan: Plan, cells: Sequence[Cell], store: Kept, *, workers: int, advance: Advance
 ) -> tuple[list[pl.DataFrame], dict[Cell, str]]:
     """Run cells."""
     results: list[pl.DataFrame] = []
@@ -230,7 +230,7 @@ def finish(
         else:
             store.save(plan.key(cell), result)
             results.append(result)
-            message(cell)
+            advance(cell)
     return results, lost
 
 

@@ -164,7 +164,7 @@ def compare(
     }
     left = [part for part in cells if part not in known]
     with _Bar(len(left), shown=progress) as bar:
-        result, lost = finish(plan, left, kept, workers=workers, message=bar.told)
+        result, lost = finish(plan, left, kept, workers=workers, advance=bar.advance)
     runs = pl.concat([pl.DataFrame(schema=SCHEMA), *known.values(), *result]).sort(KEY)
     missing = {part.label: why for part, why in sorted(lost.items(), key=lambda kv: kv[0].label)}
     return Comparison(plan=plan, runs=runs, missing=missing, seed=seed)
@@ -230,7 +230,7 @@ class _Bar:
     def __exit__(self, *problem: object) -> None:
         self._progress.stop()
 
-    def told(self, cell: Cell) -> None:  # noqa: ARG002 - every cell counts the same
+    def advance(self, cell: Cell) -> None:  # noqa: ARG002 - every cell counts the same
         self._progress.advance(self._task)
 
 
