@@ -235,7 +235,7 @@ def walk_through(levels, decided, started, use, told=(1.0, 2.0), events=None, ki
     jobs = held.Jobs(
         decided=np.array(decided, float), started=np.array(started, float), use=np.array(use, float),
         limit=free, killed=np.full(n, killed), asked=free, seen=np.full(n, 1000),
-        told=np.log(np.tile(told, (n, 1))),
+        bounds=np.log(np.tile(told, (n, 1))),
     )  # fmt: skip
     room = np.empty((2, 10))
     none = np.zeros((3, len(levels)), np.int64)
