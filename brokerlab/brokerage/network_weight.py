@@ -311,7 +311,7 @@ def queued_weights(
     line: FloatArray = 2.0 + at * (-1.0 / end)
     if (rules or ProductionRules()).queued_line == "cap":
         return line
-    return np.where(at <= end, line, 1.0)
+    return np.where(at > end, 1.0, line)
 
 
 def links(

@@ -31,7 +31,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-OPERATORS = tuple(_OPERATORS)
 COMPARISON = re.compile(r"(==|>=|<=|!=|>|<|=)(.*)", re.DOTALL)
 
 

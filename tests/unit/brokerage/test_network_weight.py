@@ -387,6 +387,7 @@ def test_the_queued_weight_of_the_code_is_a_line_that_is_not_clamped(n_queued, c
 def test_the_plot_falls_to_1_at_300_files_and_ends_there(cap):
     files = np.array([0.0, 75.0, 150.0, 300.0, 301.0, 900.0])
     assert queued_weights(files, cap).tolist() == [2.0, 1.75, 1.5, 1.0, 1.0, 1.0]
+    assert np.isnan(queued_weights(np.array([np.nan]), cap)).all()
 
 
 def test_unknown_throughput_stays_unknown():
