@@ -18,11 +18,11 @@ from brokerlab.calibrate.simulation.state import (
     CLOCK,
     DONE,
     NEVER,
-    SECOND,
     instant,
     instants,
     micros,
 )
+from brokerlab.units import SECOND_US
 
 LONG = timedelta(days=90)
 """All jobs are over by then that will ever be."""
@@ -82,7 +82,7 @@ def attempts_of(world: simulation.World, copy: Copy) -> pl.DataFrame:
             every.select(pl.when(ready).then("outcome").otherwise(_TRAVELS)).to_series()
         ),
         corecount=copy.state.work["cores"][job],
-        waiting_s=pl.when(ready).then((started - pl.col("ready")) / SECOND),
+        waiting_s=pl.when(ready).then((started - pl.col("ready")) / SECOND_US),
     ).sort("pandaid", "attempt")
 
 

@@ -22,12 +22,12 @@ from brokerlab.calibrate.simulation.state import (
     LOG,
     NEVER,
     RUNS,
-    SECOND,
     Records,
 )
 from brokerlab.calibrate.simulation.state import FINISHED as ENDED_WELL
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.units import SECOND_US
 from brokerlab.worlds.block import Requests, decide, limits_of
 from brokerlab.worlds.chains import (
     BUILD,
@@ -141,7 +141,7 @@ class Life(Loop):
         self.at = np.zeros(self.work.n, np.int64)
         self.at[first:] = own
         state = self.copy.state
-        state.work["wall"][first:] = single["wall_s"].to_numpy() * SECOND
+        state.work["wall"][first:] = single["wall_s"].to_numpy() * SECOND_US
         state.work["width"] = np.searchsorted(state.places.widths, state.work["cores"])
 
     def _begin_tasks(self) -> None:
@@ -182,7 +182,7 @@ class Life(Loop):
         return self._record()
 
     def _seconds(self, micro: IntArray) -> IntArray:
-        return (micro - self.zero) // SECOND
+        return (micro - self.zero) // SECOND_US
 
     def _made(self, job: IntArray) -> IntArray:
         """Return when the present attempts were made [s]: those that the brokerage places, once it has a place for them.
@@ -215,13 +215,13 @@ class Life(Loop):
         outcome[~own & (log["outcome"] == KILLED_MEMORY)] = MEMORY_KILL
         over = (attempt["status"][job] == DONE) & (attempt["number"][job] == log["number"])
         gone = np.where(over, np.minimum(self.copy.gone[job], NEVER - 1), log["end"])
-        gone_s = np.maximum(-(-(gone - self.zero) // SECOND), self._seconds(log["end"]))
+        gone_s = np.maximum(-(-(gone - self.zero) // SECOND_US), self._seconds(log["end"]))
         gone_s += self.rng.integers(3, 25, len(job))
         self._keep(log, outcome, gone_s, over)
         again = job[~over]
         self.ram_scale[job] *= np.where(outcome == MEMORY_KILL, RAISE_RAM, 1.0)
         self.wall_scale[job] *= np.where(outcome == WALL_KILL, RAISE_WALL, 1.0)
-        self.begun[again] = log["end"][~over] // SECOND * SECOND
+        self.begun[again] = log["end"][~over] // SECOND_US * SECOND_US
         self.waiting.append(again[~self.work.brokered[again]])
         self._finish(job[over], outcome[over] == FINISHED, gone_s[over].astype(np.float64))
 
@@ -282,7 +282,7 @@ class Life(Loop):
 
     def _decide_tasks(self, now: int) -> None:
         """Let tasks whose scouts are all over ask for what these used."""
-        now_s = (now - self.zero) // SECOND
+        now_s = (now - self.zero) // SECOND_US
         asked = now_s - LOOK_S
         open_ = ~np.isfinite(self.decided_s) & (self.n_scouts > 0)
         task = np.flatnonzero(open_ & (self.scouts_over >= self.n_scouts) & (self.latest <= asked))
@@ -321,16 +321,16 @@ class Life(Loop):
 
     def _make(self, now: int) -> None:
         """Make the jobs that are due before the next brokerage; send those that it does not place."""
-        edge = (now + self.step - self.zero) / SECOND
+        edge = (now + self.step - self.zero) / SECOND_US
         job = np.flatnonzero((self.due < edge) & (self.created == NEVER))
-        earliest = (now - self.zero) // SECOND
+        earliest = (now - self.zero) // SECOND_US
         second = np.maximum(np.floor(self.due[job]).astype(np.int64), earliest)
         second = np.where(
             self.work.brokered[job], earliest, second
         )  # made as the brokerage places them
         order = np.lexsort((job, second))
         job, second = job[order], second[order]
-        at = self.zero + second * SECOND
+        at = self.zero + second * SECOND_US
         self.created[job] = self.begun[job] = self.copy.placed[job] = at
         last = self.n_made + len(job)
         self.order[self.n_made : last], self.made[self.n_made : last] = job, at
@@ -339,7 +339,7 @@ class Life(Loop):
         own = ~self.work.brokered[job]
         again = np.concatenate([*self.waiting, np.empty(0, np.int64)]).astype(np.int64)
         self.waiting = []
-        wait = self.rng.integers(60, 900, len(again)) * SECOND
+        wait = self.rng.integers(60, 900, len(again)) * SECOND_US
         self._send_alone(np.concatenate([job[own], again]), np.concatenate([at[own], now + wait]))
 
     def _send_alone(self, job: IntArray, at: IntArray) -> None:
@@ -360,7 +360,7 @@ class Life(Loop):
         """Let jobs need what they need at their queue; their inputs are there at a whole second."""
         self._fit(job, self.number[queue])
         there = super()._arrive(copy, job, queue, asked)
-        return self.zero + -(-(there - self.zero) // SECOND) * SECOND
+        return self.zero + -(-(there - self.zero) // SECOND_US) * SECOND_US
 
     def _fit(self, job: IntArray, number: IntArray) -> None:
         own = job < self.work.n_roots
@@ -371,7 +371,7 @@ class Life(Loop):
             self.work.tasks, self.drawn, self.rng, roots, take(self.limits, job), slot,
             self.ram_scale[job], self.wall_scale[job],
         )  # fmt: skip
-        state["wall"][job] = np.maximum(ran.wall_s, 1) * SECOND
+        state["wall"][job] = np.maximum(ran.wall_s, 1) * SECOND_US
         state["cores"][job] = ran.cores
         state["width"][job] = np.searchsorted(self.copy.state.places.widths, ran.cores)
         state["peak_mb"][job] = ran.mem_mb

@@ -19,7 +19,6 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.simulation import history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulation.history import UNMADE, Period, limited
-from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import (
     STAGES,
     Mode,
@@ -33,6 +32,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us, time_of
+from brokerlab.units import SECOND_US
 
 Brokerage = Literal["seen", "replayed"]
 BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)
@@ -363,7 +363,7 @@ def _slowness(jobs: pl.DataFrame) -> pl.DataFrame:
             "jeditaskid",
             "corecount",
             panda_queue="computingsite",
-            wall_s=wall.dt.total_microseconds() / pl.lit(SECOND),
+            wall_s=wall.dt.total_microseconds() / pl.lit(SECOND_US),
         )
     )
 
@@ -384,7 +384,7 @@ def _jobs(
     brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks.implode())
     begin = pl.lit(period.begin, pl.Datetime("us"))
     runs = (pl.col("observed_start") <= begin).fill_null(value=False)
-    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(SECOND)
+    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(SECOND_US)
     prepared = (pl.col("readytime") - pl.col("creationtime")).dt.total_microseconds()
     free = pl.col("brokered")
     return own.with_columns(brokered=brokered).with_columns(
@@ -393,7 +393,7 @@ def _jobs(
         walltime_s=pl.when(~free & runs)
         .then((pl.col("walltime_s") - so_far).clip(0))
         .otherwise("walltime_s"),
-        prepared_s=(prepared / pl.lit(SECOND)).clip(0),
+        prepared_s=(prepared / pl.lit(SECOND_US)).clip(0),
         input_bytes="inputfilebytes",
         output_bytes="outputfilebytes",
     )

@@ -25,7 +25,6 @@ from brokerlab.calibrate.simulation.state import (
     DONE,
     NEVER,
     RUNNING,
-    SECOND,
     WAITING,
     Arrays,
     Records,
@@ -36,7 +35,7 @@ from brokerlab.lifecycle.classification import share_usage, task_classes, user_u
 from brokerlab.lifecycle.classification.site_classes import GRID
 from brokerlab.lifecycle.timeouts.rule import QUEUED
 from brokerlab.numerics import BoolArray, IntArray
-from brokerlab.units import HOUR_S
+from brokerlab.units import HOUR_S, SECOND_US
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.loop import Loop
@@ -269,7 +268,7 @@ class Users:
         known = arrays.task[arrays.task >= 0]
         return cls(
             config,
-            round(value_at(config, "TW_DONE_JOB_STAT", place_of) * HOUR_S * SECOND),
+            round(value_at(config, "TW_DONE_JOB_STAT", place_of) * HOUR_S * SECOND_US),
             tasks.select(_CLASSED),
             tasks.select(
                 *("jeditaskid", "username", "workinggroup"),
@@ -431,7 +430,7 @@ def _used(loop: Loop, over: pl.DataFrame, rows: pl.DataFrame, wanted: IntArray) 
 
 def _rate(loop: Loop, worlds: IntArray, now: int) -> pl.DataFrame:
     """Return how many jobs per hour started at each queue: from six hours to five minutes ago."""
-    first, last = now - RATE_WINDOW_S * SECOND, now - RATE_DELAY_S * SECOND
+    first, last = now - RATE_WINDOW_S * SECOND_US, now - RATE_DELAY_S * SECOND_US
     parts = []
     for number in worlds.tolist():
         starts, queues = loop.copies[number].recent_starts(first)

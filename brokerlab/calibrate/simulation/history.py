@@ -25,10 +25,10 @@ from brokerlab.calibrate.simulation.capacity import (
     with_sources,
     without_stalls,
 )
-from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.frames import latest
+from brokerlab.units import SECOND_US
 
 UNMADE = "unmade"
 """What was observed of such a job."""
@@ -260,7 +260,7 @@ def limited(queues: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
 
 def _with_needs(rows: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
     """Return what jobs need, ``walltime_s`` and ``peak_memory_mb``, and how they ended as seen."""
-    wall = (pl.col("endtime") - pl.col("starttime")).dt.total_microseconds() / pl.lit(SECOND)
+    wall = (pl.col("endtime") - pl.col("starttime")).dt.total_microseconds() / pl.lit(SECOND_US)
     limit, most = (pl.col(name).replace(0, None) for name in ("maxtime", "maxrss"))
     failed = pl.col("jobstatus") == "failed"
     outcome = (

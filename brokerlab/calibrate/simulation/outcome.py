@@ -16,7 +16,6 @@ from brokerlab.calibrate.simulation.state import (
     LOGGED,
     NEVER,
     RUNS,
-    SECOND,
     WAITS,
     instant,
     instants,
@@ -27,6 +26,7 @@ from brokerlab.calibrate.simulation.world import World
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.results import Result, Shows
+from brokerlab.units import SECOND_US
 
 STATES = pl.Enum(["finished", "failed", "waiting", "running"])
 
@@ -101,7 +101,7 @@ class Outcome(Result):
                 created_at=created,
                 n_jobs=pl.len().cast(pl.Int64),
                 n_finished=(pl.col("state") == "finished").sum().cast(pl.Int64),
-                turnaround_s=over.dt.total_microseconds() / pl.lit(SECOND),
+                turnaround_s=over.dt.total_microseconds() / pl.lit(SECOND_US),
                 censored=pl.col("overtime").null_count() > 0,
                 mean_waiting_s=pl.col("waiting_s").mean(),
                 transferred_bytes=pl.col("transferred_bytes").sum(),
@@ -273,7 +273,7 @@ def _jobs(world: World, copy: Copy, judged: IntArray, own: pl.DataFrame, seed: i
         endtime=instant(end),
         overtime=instants(np.where(gone <= micros(world.until), gone, NEVER)),
         waiting_s=_seconds(tried["waits"] - world.created[judged]),
-        transfer_s=copy.mover.spent[judged] / SECOND,
+        transfer_s=copy.mover.spent[judged] / SECOND_US,
         running_s=_seconds(tried["runs"]),
         transferred_bytes=copy.mover.moved[judged],
         lost_core_s=_seconds(tried["lost"] * cores),
@@ -285,7 +285,7 @@ def _jobs(world: World, copy: Copy, judged: IntArray, own: pl.DataFrame, seed: i
 
 def _seconds(micros: pl.Series) -> pl.Series:
     """Return seconds, correctly rounded: Polars multiplies by the inverse of a number."""
-    return pl.Series(micros.to_numpy() / SECOND, nan_to_null=True)
+    return pl.Series(micros.to_numpy() / SECOND_US, nan_to_null=True)
 
 
 def names_of(world: World, queue: pl.Series) -> pl.Series:
@@ -307,8 +307,8 @@ def _used(world: World, copy: Copy, start: int, end: int, seed: int) -> pl.DataF
     return world.queues.select(
         pl.lit(seed, pl.Int64).alias("seed"),
         "panda_queue",
-        used_core_s=pl.Series(used / SECOND),
-        capacity_core_s=there["us"] / SECOND,
+        used_core_s=pl.Series(used / SECOND_US),
+        capacity_core_s=there["us"] / SECOND_US,
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage.engine.pairs import Plans
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, by_share
-from brokerlab.calibrate.simulation.state import SECOND, instants
+from brokerlab.calibrate.simulation.state import instants
 from brokerlab.engines import INT, TEXT, collect, narrow
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -32,6 +32,7 @@ from brokerlab.lifecycle.timeouts.facts import (
     share_threshold,
 )
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.units import SECOND_US
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.loop import Loop
@@ -200,11 +201,11 @@ class Patience:
         self, loop: Loop, placed: pl.DataFrame, waits: pl.DataFrame, now: int, snapshot: int
     ) -> pl.DataFrame:
         """Return the waiting jobs of users that are brokered again: groups of a task at a queue where nothing happens."""
-        if not (now - waits["since"] > YOUNGEST_S * SECOND).any():
+        if not (now - waits["since"] > YOUNGEST_S * SECOND_US).any():
             return waits.clear()
         worlds = placed["world"].unique().sort()
         live = _jobs(loop, placed)
-        since = now - YOUNGEST_S * SECOND
+        since = now - YOUNGEST_S * SECOND_US
         over = loop.ended(worlds, loop.arrays.brokered, since)
         gone = _of_jobs(loop, over["job"].to_numpy()).with_columns(
             world=over["world"],
@@ -228,7 +229,7 @@ class Patience:
     def _idle(self, loop: Loop, rows: pl.DataFrame, now: int, snapshot: int) -> BoolArray:
         """Tell of jobs whether their queue takes no jobs or has started none for long."""
         last, queue = np.stack([copy.last_start for copy in loop.copies]), rows["queue"].to_numpy()
-        idle = now - last[rows["world"].to_numpy(), queue] > IDLE_S * SECOND
+        idle = now - last[rows["world"].to_numpy(), queue] > IDLE_S * SECOND_US
         return np.asarray(self.down[snapshot][queue] | idle)
 
     def _queues(self, places: pl.DataFrame, snapshot: int) -> pl.DataFrame:
@@ -248,7 +249,7 @@ def _least(order: Sequence[TimeoutRule]) -> IntArray:
                 for rule in order
                 if STATUSES[state] in rule.statuses and (urgent or rule.name != _URGENT_ONLY)
             ]
-            result[urgent, state] = min(ages, default=2**40) * SECOND
+            result[urgent, state] = min(ages, default=2**40) * SECOND_US
     return result
 
 

@@ -15,14 +15,13 @@ import numpy.typing as npt
 import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.units import MB
+from brokerlab.units import MB, SECOND_US
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.world import World
 
 NEVER = 2**62
 """A time that does not come, and a limit that does not bind."""
-SECOND = 1_000_000
 
 UNPLACED, WAITING, RUNNING, DONE = range(4)  # status of a job
 FINISHED, KILLED_WALLTIME, KILLED_MEMORY, RUNS, WAITS = range(5)  # outcome of an attempt
@@ -215,7 +214,7 @@ def instants(micros: npt.ArrayLike) -> pl.Series:
 
 def durations(seconds: pl.Series, null: int) -> IntArray:
     """Return durations in whole microseconds."""
-    rounded = (seconds.cast(pl.Float64) * SECOND).round().cast(pl.Int64)
+    rounded = (seconds.cast(pl.Float64) * SECOND_US).round().cast(pl.Int64)
     return rounded.fill_null(null).to_numpy(writable=True)
 
 

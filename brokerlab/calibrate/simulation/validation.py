@@ -14,12 +14,11 @@ import polars as pl
 
 from brokerlab.calibrate.simulation.comparison import LIMITS, Limits, Sides, judged
 from brokerlab.calibrate.simulation.outcome import Outcome, run
-from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.results import Result, Shows
-from brokerlab.units import HOUR_S
+from brokerlab.units import HOUR_S, SECOND_US
 
 RUNS = tuple(range(1, 17))
 """Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
@@ -319,7 +318,7 @@ def _sides(outcome: Outcome) -> Sides:
             panda_queue="observed_site",
             task=task,
             when="creationtime",
-            wait_s=wait.dt.total_microseconds() / pl.lit(SECOND),
+            wait_s=wait.dt.total_microseconds() / pl.lit(SECOND_US),
             killed=killed & (pl.col("observed_end") <= over).fill_null(value=False),
         )
         .sort("panda_queue", "pandaid")
@@ -338,7 +337,7 @@ def _used(outcome: Outcome) -> pl.DataFrame:
     lasts = ended.clip(*whole) - pl.col("observed_start").clip(*whole)
     core_us = lasts.dt.total_microseconds() * pl.col("observed_cores")
     seen = world.seen.group_by(panda_queue="observed_site").agg(
-        observed=core_us.sum() / pl.lit(SECOND)
+        observed=core_us.sum() / pl.lit(SECOND_US)
     )
     part, runs = pl.col("utilisation"), len(outcome.seeds)
     rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs
