@@ -374,16 +374,8 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
 def how_judged(proposal: Proposal) -> dict[str, Any]:
     """Return the options of the judge's question that a proposal tells; others have their defaults."""
     numbers = proposal.evidence.numbers or {}
-    told = {name: cast(numbers[key]) for name, key, cast in JUDGED_BY if numbers.get(key)}
-    return {"seed": 0, **told}
-
-
-JUDGED_BY: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
-    ("relevant", "relevant", float),
-    ("n_boot", "bootstrap_replicates", int),
-    ("seed", "seed", int),
-)
-"""Option of a question, the name of its number in a document, and its type."""
+    names = {"relevant": "relevant", "n_boot": "bootstrap_replicates", "seed": "seed"}
+    return {"seed": 0} | {name: numbers[key] for name, key in names.items() if numbers.get(key)}
 
 
 def data_end(proposal: Proposal) -> datetime | None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil
 from typing import Any, Literal, cast
 
@@ -342,22 +343,13 @@ class Judgement(Result):
         mean = None
         if objective is not None:
             mean = np.asarray(sum(w * self.sums.mean(name, every) for name, w in objective.items()))
-        asked = replace(self.question, limits=tuple(others))
-        return self.settings[self.sums.choose(every, asked, self.inner, objective=mean)]
+        asked = replace(self.sums, question=replace(self.question, limits=tuple(others)))
+        return self.settings[asked.choose(every, self.inner, objective=mean)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
-        return {
-            "kind": self.kind,
-            "case": self.case,
-            "setting": self.setting,
-            "best": self.best,
-            "current": self.current,
-            "inner": self.inner,
-            "broken": list(self.broken),
-            "over": list(self.over),
-            "cheapest_within": self.cheapest_within,
-            "smallest_seen": self.smallest_seen,
+        names = ("kind", "case", "setting", "best", "current", "inner", "broken", "over", "cheapest_within", "smallest_seen")  # fmt: skip
+        return {name: getattr(self, name) for name in names} | {
             "units": self.n_units,
             "units_scored": self.n_scored,
             "units_missing": self.units_missing,
@@ -389,17 +381,15 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
             f"units.block: all {n} units are of one block, so that none is later than a choice; give two or more blocks, or "
             "leave the column out: blocks are then cut by time"
         )
-    inner, walked = _walk(outcomes, sums, question)
-    best = sums.choose(every, question, inner)
+    inner, walked = _walk(sums)
+    best = sums.choose(every, inner)
     scored = every[1:] if walked else every
     places = walked or [best] * len(every)
     chosen = np.full(n, -1, dtype=np.int64)
     chosen[sums.edges[scored[0]] :] = np.repeat(places, np.diff(sums.edges)[list(scored)])
     now = [outcomes.current] * len(scored)
-    table = compare_blocks(
-        outcomes, sums, question, before=now, after=places, blocks=scored, enough=enough
-    )
-    candidates = sums.frame(outcomes, question)
+    table = sums.compare(now, places, scored, enough=enough)
+    candidates = sums.frame()
     within = candidates.filter("kept").sort(question.objective, "place")
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
     limits = {limit.quantity: limit for limit in question.limits}
@@ -412,11 +402,14 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     broken = tuple(name for name, low in lows.items() if low > limits[name].most)
     far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + BREACH))
     over = tuple(name for name in limits if not rows[name]["kept"])
-    tried = _tried(sums, candidates, question)
+    tried = _tried(sums, candidates)
     seen = float(tried["most_gain"].max()) if tried.height else None  # type: ignore[arg-type]  # of floats
-    confirmed = _confirmed(sums, candidates, best, far, over, question)
+    confirmed = _confirmed(sums, candidates, best, far, over)
     kind, case = _verdict(rows, broken, far, over, seen, confirmed, n, question)
     acts = kind in ("change", "improve")
+    covered = None
+    if enough and outcomes.replications is None:
+        covered = measured_coverage(int((chosen >= 0).sum()), question.confidence)
     return Judgement(
         kind=kind,
         case=case,
@@ -424,7 +417,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         best=outcomes.settings[best],
         current=outcomes.settings[outcomes.current],
         table=table,
-        blocks=_blocks(outcomes, sums, walked, question),
+        blocks=sums.by_block(walked),
         candidates=candidates.with_columns(is_best=pl.col("place") == best),
         chosen=chosen,
         inner=inner,
@@ -433,13 +426,15 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         cheapest_within=outcomes.settings[within["place"][0]] if within.height else None,
         smallest_seen=seen if enough else None,
         units_missing=_missing(n, case, tried, question),
-        coverage=measured_coverage(int((chosen >= 0).sum()), question.confidence)
-        if enough and outcomes.replications is None
-        else None,
+        coverage=covered,
         question=question,
         outcomes=outcomes,
         sums=sums,
     )
+
+
+EVERY = slice(None)
+"""All settings, each by itself; else there is a setting for each block."""
 
 
 @dataclass(frozen=True)
@@ -449,77 +444,61 @@ class Sums:
     Attributes:
         edges: (n_blocks + 1,) places of units at which blocks begin.
         weight: (n_blocks,) sum of the weights, ``weight2`` of their squares.
-        unit_weight: (n_units,) weights.
-        first: Quantity, `CHANGE` among them, to (n_blocks, n_settings) sum of weight times value.
-        cross: The same of squared weight times value.
-        second: The same of squared weight times squared value.
+        sums: Quantity, `CHANGE` among them, to (3, n_blocks, n_settings) sums of weight times value, squared weight times value,
+            and the square of weight times value; of quantities of which no error is asked, (1, ...), the first alone.
         draws: Quantity to (n_replications, n_units, n_settings); without quantities where nothing was simulated.
     """
 
-    current: int
+    outcomes: Outcomes
+    question: Question
     edges: IntArray
     weight: FloatArray
     weight2: FloatArray
-    unit_weight: FloatArray
-    first: dict[str, FloatArray]
-    cross: dict[str, FloatArray]
-    second: dict[str, FloatArray]
+    sums: dict[str, FloatArray]
     draws: dict[str, FloatArray]
-    efforts: tuple[int, ...]
 
     @classmethod
     def of(cls, outcomes: Outcomes, question: Question, also: Sequence[str] = ()) -> Sums:
         """Sum once over everything, some settings at a time; of further quantities the first sums only."""
         n, n_settings = outcomes.n_units, len(outcomes.settings)
-        edges = outcomes.edges(question.blocks)
-        w = outcomes.weight
-        shape = (edges.size - 1, n_settings)
+        edges, w = outcomes.edges(question.blocks), outcomes.weight
         names = (*question.quantities, CHANGE)
-        first = {name: np.zeros(shape) for name in (*names, *also)}
-        cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
+        shape = (edges.size - 1, n_settings)
+        sums = {name: np.zeros((1, *shape)) for name in also}
+        sums |= {name: np.zeros((3, *shape)) for name in names}
         now = outcomes.values([outcomes.current])[question.objective]
         step = max(1, CELLS // n)
         for start in range(0, n_settings, step):
             places = list(range(start, min(start + step, n_settings)))
             columns = dict(outcomes.values(places))
             columns[CHANGE] = columns[question.objective] - now
-            for name, sums in first.items():
+            for name, of_name in sums.items():
                 weighed = w[:, None] * columns[name]
-                sums[:, places] = np.add.reduceat(weighed, edges[:-1], axis=0)
-                if name in second:
-                    cross[name][:, places] = np.add.reduceat(
-                        w[:, None] * weighed, edges[:-1], axis=0
-                    )
-                    second[name][:, places] = np.add.reduceat(weighed**2, edges[:-1], axis=0)
+                parts = [weighed] if name not in names else [weighed, w[:, None] * weighed, weighed**2]  # fmt: skip
+                for total, part in zip(of_name, parts, strict=True):
+                    total[:, places] = np.add.reduceat(part, edges[:-1], axis=0)
         draws = {}
         if outcomes.replications is not None:
             simulated = dict(outcomes.replications(range(n_settings)))
             objective = simulated[question.objective]
             simulated[CHANGE] = objective - objective[:, :, [outcomes.current]]
             draws = {name: simulated[name] for name in names}
-        by_block = [np.add.reduceat(x, edges[:-1]) for x in (w, w**2)]
-        return cls(
-            current=outcomes.current,
-            edges=edges,
-            weight=by_block[0],
-            weight2=by_block[1],
-            unit_weight=w,
-            first=first,
-            cross=cross,
-            second=second,
-            draws=draws,
-            efforts=outcomes.efforts,
-        )
+        weight, weight2 = (np.add.reduceat(x, edges[:-1]) for x in (w, w**2))
+        return cls(outcomes, question, edges, weight, weight2, sums, draws)
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
         return self.weight.size
 
-    def mean(self, name: str, blocks: Sequence[int]) -> FloatArray:
+    def n_units(self, blocks: Sequence[int]) -> int:
+        """Return the number of units of some blocks."""
+        return int(np.diff(self.edges)[list(blocks)].sum())
+
+    def mean(self, name: str, blocks: Sequence[int], places: Any = EVERY) -> FloatArray:
         """Return (n_settings,) weighted means over some blocks."""
         rows = list(blocks)
-        return np.asarray(self.first[name][rows].sum(axis=0) / self.weight[rows].sum())
+        return np.asarray(self.sums[name][0][rows, places].sum(axis=0) / self.weight[rows].sum())
 
     def error(self, name: str, blocks: Sequence[int]) -> FloatArray:
         """Return (n_settings,) standard errors of those means."""
@@ -527,65 +506,55 @@ class Sums:
 
     def own_error(self, name: str, blocks: Sequence[int]) -> FloatArray:
         """Return the part of those standard errors that is of the units that came."""
-        rows, mean = list(blocks), self.mean(name, blocks)
-        square = self.second[name][rows].sum(axis=0) - 2 * mean * self.cross[name][rows].sum(axis=0)
-        square += mean**2 * self.weight2[rows].sum()
-        n = np.diff(self.edges)[rows].sum()
+        n, weight = self.n_units(blocks), self.weight[list(blocks)].sum()
         with np.errstate(all="ignore"):  # one unit has no spread to go by
-            error = np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
-        return np.asarray(error)
+            return np.asarray(np.sqrt(self._squares(name, blocks) * n / (n - 1.0)) / weight)
 
-    def shared_error(self, name: str, blocks: Sequence[int], places: Any = None) -> FloatArray:
+    def _squares(self, name: str, blocks: Sequence[int], places: Any = EVERY) -> FloatArray:
+        """Sum the squares of weight times distance from the mean."""
+        rows, mean = list(blocks), self.mean(name, blocks, places)
+        cross, second = (sums[rows, places].sum(axis=0) for sums in self.sums[name][1:])
+        square = second - 2 * mean * cross + mean**2 * self.weight2[rows].sum()
+        return np.asarray(np.maximum(square, 0.0))
+
+    def shared_error(self, name: str, blocks: Sequence[int], places: Any = EVERY) -> FloatArray:
         """Return errors of what units share by the noise of simulations: (n_settings,), or of a setting for each block."""
-        runs, alone = self._noise(name, blocks, places, None)
+        runs, alone = self._noise(name, blocks, places)
         return np.asarray(np.sqrt(np.maximum(runs - alone, 0.0)))
 
     def _noise(
-        self, name: str, blocks: Sequence[int], places: Any, against: Any
-    ) -> tuple[FloatArray, FloatArray]:
+        self, name: str, blocks: Sequence[int], places: Any = EVERY, against: Any = None
+    ) -> FloatArray:
         """Return squared errors of the mean over replications: by their spread, and the part that is each unit's own noise."""
+        one = places is not EVERY
         if not self.draws:
-            none = np.zeros(self.first[name].shape[1] if places is None else ())
-            return none, none
+            return np.zeros((2,) if one else (2, len(self.outcomes.settings)))
         draws = self.draws[name]
         runs, alone = np.zeros((len(draws), 1)), np.zeros(1)
         whole = self.weight[list(blocks)].sum()
         for number, block in enumerate(blocks):
             units = slice(*self.edges[block : block + 2])
-            at = slice(None) if places is None else [places[number]]
-            values = draws[:, units, at]
+            values = draws[:, units, [places[number]] if one else places]
             if against is not None:
                 values = values - draws[:, units, [against[number]]]
-            w = self.unit_weight[units, None] / whole
+            w = self.outcomes.weight[units, None] / whole
             apart = values - values.mean(axis=0)
             mean, n = (w * apart).sum(axis=1), apart.shape[1]
             own = apart - mean[:, None] / w.sum()
             alone = alone + ((w * own) ** 2).sum(axis=(0, 1)) * n / max(n - 1, 1)
             runs = runs + mean  # blocks may share the noise of a simulation, too
         squares = np.stack([(runs**2).sum(axis=0), alone]) / (len(draws) - 1) / len(draws)
-        both, own_part = squares if places is None else squares[:, 0]
-        return both, own_part
+        return np.asarray(squares[:, 0] if one else squares)
 
     def walked(self, name: str, places: Sequence[int]) -> tuple[float, float]:
         """Return the mean of a quantity and its standard error over the blocks but the first, each under its own setting."""
         scored = range(1, self.n_blocks)
-        first, cross, second = (
-            float(sums[name][scored, places].sum())
-            for sums in (self.first, self.cross, self.second)
-        )
-        weight = float(self.weight[1:].sum())
-        mean = first / weight
-        square = second - 2 * mean * cross + mean**2 * float(self.weight2[1:].sum())
-        own = float(np.sqrt(max(square, 0.0))) / weight
-        return mean, float(np.hypot(own, self.shared_error(name, scored, places)))
+        own = np.sqrt(self._squares(name, scored, places)) / self.weight[1:].sum()
+        error = np.hypot(own, self.shared_error(name, scored, places))
+        return float(self.mean(name, scored, places)), float(error)
 
     def shared_half(
-        self,
-        name: str,
-        blocks: Sequence[int],
-        question: Question,
-        places: Any = None,
-        against: Any = None,
+        self, name: str, blocks: Sequence[int], places: Any = EVERY, against: Any = None
     ) -> FloatArray:
         """Return half widths that, added in squares to those over units, hold this noise as well, see :meth:`shared_error`.
 
@@ -596,25 +565,20 @@ class Sums:
         """
         runs, alone = self._noise(name, blocks, places, against)
         if not self.draws:
-            return runs
-        n_units = int(np.diff(self.edges)[list(blocks)].sum())
-        factor, held = (
-            t_factor(n, question.confidence) for n in (len(self.draws[name]), max(n_units, 2))
-        )
+            return np.asarray(runs)
+        units = len(self.draws[name]), max(self.n_units(blocks), 2)
+        factor, held = (t_factor(n, self.question.confidence) for n in units)
         return np.asarray(np.sqrt(np.maximum(factor**2 * runs - held**2 * alone, 0.0)))
 
-    def paired_reach(self, question: Question) -> FloatArray:
+    def paired_reach(self) -> FloatArray:
         """Return (n_settings,) half widths of the intervals of the objective's differences to the current setting, over all units."""
-        every = range(self.n_blocks)
-        own = t_factor(int(self.edges[-1]), question.confidence) * self.own_error(CHANGE, every)
-        return np.hypot(own, self.shared_half(CHANGE, every, question))
+        every, factor = range(self.n_blocks), t_factor(self.edges[-1], self.question.confidence)
+        return np.hypot(factor * self.own_error(CHANGE, every), self.shared_half(CHANGE, every))
 
-    def excess(
-        self, blocks: Sequence[int], question: Question, inner: float, errors: float
-    ) -> FloatArray:
+    def excess(self, blocks: Sequence[int], inner: float, errors: float) -> FloatArray:
         """Return how far each setting lies above its limits, as parts of them: 0 where all are kept."""
-        worst = np.zeros(next(iter(self.first.values())).shape[1])
-        for limit in question.limits:
+        worst = np.zeros(len(self.outcomes.settings))
+        for limit in self.question.limits:
             margin = errors * self.error(limit.quantity, blocks) if errors else 0.0
             reach = self.mean(limit.quantity, blocks) + np.nan_to_num(margin, nan=0.0, posinf=0.0)
             above = reach - inner * limit.most
@@ -622,32 +586,28 @@ class Sums:
         return worst
 
     def choose(
-        self,
-        blocks: Sequence[int],
-        question: Question,
-        inner: float,
-        objective: FloatArray | None = None,
+        self, blocks: Sequence[int], inner: float, objective: FloatArray | None = None
     ) -> int:
         """Return the place of the setting of least objective within the inner limits; else of the least excess.
 
         Limits are asked of the mean and one standard error: the cheapest of many settings is a lucky one. Among equals the
         current one; where settings differ in their effort, the least one that costs less than half of what matters.
         """
-        excess = self.excess(blocks, question, inner, errors=1.0)
+        question, current = self.question, self.outcomes.current
+        excess = self.excess(blocks, inner, errors=1.0)
         pool = np.flatnonzero(excess <= excess.min())
         mean = self.mean(question.objective, blocks) if objective is None else objective
-        if self.efforts:
-            spare = question.relevant / 2 * abs(mean[self.current])
+        if self.outcomes.efforts:
+            spare = question.relevant / 2 * abs(mean[current])
             pool = pool[mean[pool] <= mean[pool].min() + spare]
-            efforts = np.asarray(self.efforts)[pool]
+            efforts = np.asarray(self.outcomes.efforts)[pool]
             pool = pool[efforts == efforts.min()]
         best = int(pool[np.argmin(mean[pool])])
-        tied = self.current in pool and mean[self.current] <= mean[best]
-        return self.current if tied else best
+        return current if current in pool and mean[current] <= mean[best] else best
 
-    def frame(self, outcomes: Outcomes, question: Question) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return all settings over all units: see `Judgement.candidates`."""
-        every = range(self.n_blocks)
+        every, outcomes, question = range(self.n_blocks), self.outcomes, self.question
         columns: dict[str, FloatArray] = {}
         for name in question.quantities:
             columns |= {name: self.mean(name, every), f"{name}_se": self.error(name, every)}
@@ -655,7 +615,7 @@ class Sums:
         mean = columns[question.objective]
         gain = mean[outcomes.current] - mean
         with np.errstate(all="ignore"):  # below two units nothing is excluded
-            reach = self.paired_reach(question)
+            reach = self.paired_reach()
             base = abs(mean[outcomes.current]) or np.nan
             most = np.maximum(gain + reach, 0) / base
         return pl.DataFrame(
@@ -665,80 +625,81 @@ class Sums:
                 "gain": pl.Series(gain / base, nan_to_null=True),
                 "gain_lo": pl.Series(gain - reach, nan_to_null=True),
                 "most_gain": pl.Series(most, nan_to_null=True),
-                "kept": self.excess(every, question, 1.0, ONE_SIDED) == 0,
+                "kept": self.excess(every, 1.0, ONE_SIDED) == 0,
                 "is_current": places == outcomes.current,
             }
         )
 
+    def compare(
+        self, before: Sequence[int], after: Sequence[int], blocks: Sequence[int], *, enough: bool
+    ) -> pl.DataFrame:
+        """Compare settings, ``before`` and ``after`` with a place for each of the blocks, on their units: see `Judgement.table`."""
+        question, limits = self.question, {one.quantity: one for one in self.question.limits}
+        w = self.outcomes.weight[self.edges[blocks[0]] : self.edges[blocks[-1] + 1]]
+        now, then = (self._under(blocks, places) for places in (before, after))
+        rows = []
+        for name in question.quantities:
+            limit = limits.get(name)
+            sides = ((before, None), (after, None), (after, before))
+            noise = [float(self.shared_half(name, blocks, *side)) for side in sides]
+            share, row = bool(limit and limit.share), dict[str, Any](quantity=name)
+            row |= question.paired(
+                now[name], then[name], w, share=share, enough=enough, noise=noise
+            )
+            row["limit"] = limit.most if limit else None
+            row["kept"] = row["after"] <= limit.most if limit else None
+            rows.append(row)
+        floats = [f"{key}{end}" for key in ("before", "after", "diff") for end in ENDS]
+        schema = {
+            "quantity": pl.String,
+            **dict.fromkeys([*floats, "limit"], pl.Float64),
+            "kept": pl.Boolean,
+        }
+        return pl.DataFrame(rows, schema=schema)
 
-def _walk(outcomes: Outcomes, sums: Sums, question: Question) -> tuple[float, tuple[int, ...]]:
+    def _under(self, blocks: Sequence[int], places: Sequence[int]) -> dict[str, FloatArray]:
+        """Return what the units of some blocks have, each block under its own setting."""
+        distinct = sorted(set(places))
+        parts = [
+            (slice(*self.edges[block : block + 2]), distinct.index(place))
+            for block, place in zip(blocks, places, strict=True)
+        ]
+        return {
+            name: np.concatenate([values[part] for part in parts])
+            for name, values in self.outcomes.values(distinct).items()
+        }
+
+    def by_block(self, settings: Sequence[int]) -> pl.DataFrame:
+        """Return the blocks, those but the first with the settings that scored there: see `Judgement.blocks`."""
+        times, rows = self.outcomes.units["time"], []
+        for block, (first, end) in enumerate(pairwise(self.edges.tolist())):
+            place = settings[block - 1] if block and settings else None
+            row: dict[str, Any] = {"block": block + 1, "start": times[first], "end": times[end - 1]}
+            row |= {"n_units": end - first, "place": place}
+            for name in self.question.quantities:
+                means = self.mean(name, [block])
+                row[f"{name}_before"] = float(means[self.outcomes.current])
+                row[f"{name}_after"] = None if place is None else float(means[place])
+            rows.append(row)
+        return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"place": pl.Int64})
+
+
+def _walk(sums: Sums) -> tuple[float, tuple[int, ...]]:
     """Return an inner limit, and the settings chosen under it for the blocks but the first; none where units are too few.
 
     The limit is tightened until the scores keep the stated one with room for chance; else until they keep it.
     """
-    if outcomes.n_units < MIN_UNITS:
+    limits = sums.question.limits
+    if sums.outcomes.n_units < MIN_UNITS:
         return 1.0, ()
     walks = []
-    for inner in INNER if question.limits else (1.0,):
-        places = tuple(
-            sums.choose(range(block), question, inner) for block in range(1, sums.n_blocks)
-        )
-        scores = [(*sums.walked(one.quantity, places), one.most) for one in question.limits]
+    for inner in INNER if limits else (1.0,):
+        places = tuple(sums.choose(range(block), inner) for block in range(1, sums.n_blocks))
+        scores = [(*sums.walked(one.quantity, places), one.most) for one in limits]
         if all(mean + ONE_SIDED * error <= most for mean, error, most in scores):
             return inner, places
         walks.append((all(mean <= most for mean, _, most in scores), (inner, places)))
     return next((walk for kept, walk in walks if kept), walks[-1][1])
-
-
-def _under(
-    outcomes: Outcomes, sums: Sums, blocks: Sequence[int], places: Sequence[int]
-) -> dict[str, FloatArray]:
-    """Return what the units of some blocks have, each block under its own setting."""
-    distinct = sorted(set(places))
-    parts = [
-        (slice(*sums.edges[block : block + 2]), distinct.index(place))
-        for block, place in zip(blocks, places, strict=True)
-    ]
-    return {
-        name: np.concatenate([values[part] for part in parts])
-        for name, values in outcomes.values(distinct).items()
-    }
-
-
-def compare_blocks(
-    outcomes: Outcomes,
-    sums: Sums,
-    question: Question,
-    *,
-    before: Sequence[int],
-    after: Sequence[int],
-    blocks: Sequence[int],
-    enough: bool,
-) -> pl.DataFrame:
-    """Compare settings, ``before`` and ``after`` with a place for each of the blocks, on their units: see `Judgement.table`."""
-    w = outcomes.weight[sums.edges[blocks[0]] : sums.edges[blocks[-1] + 1]]
-    now, then = (_under(outcomes, sums, blocks, places) for places in (before, after))
-    limits = {limit.quantity: limit for limit in question.limits}
-    rows = []
-    for name in question.quantities:
-        limit = limits.get(name)
-        noise = [
-            float(sums.shared_half(name, blocks, question, places, against))
-            for places, against in ((before, None), (after, None), (after, before))
-        ]
-        row: dict[str, Any] = {"quantity": name} | question.paired(
-            now[name], then[name], w, share=bool(limit and limit.share), enough=enough, noise=noise
-        )
-        row["limit"] = limit.most if limit else None
-        row["kept"] = row["after"] <= limit.most if limit else None
-        rows.append(row)
-    floats = [f"{key}{end}" for key in ("before", "after", "diff") for end in ENDS]
-    schema = {
-        "quantity": pl.String,
-        **dict.fromkeys([*floats, "limit"], pl.Float64),
-        "kept": pl.Boolean,
-    }
-    return pl.DataFrame(rows, schema=schema)
 
 
 def compare_settings(
@@ -753,22 +714,19 @@ def compare_settings(
     """Compare two settings on the units of some blocks (null: all): see `Judgement.table`; below ``fewest`` units without intervals."""
     sums = Sums.of(outcomes, question)
     some = list(range(sums.n_blocks) if blocks is None else blocks)
-    places = [[outcomes.settings.index(one)] * len(some) for one in (before, after)]
-    enough = int(np.diff(sums.edges)[some].sum()) >= fewest
-    return compare_blocks(
-        outcomes, sums, question, before=places[0], after=places[1], blocks=some, enough=enough
-    )
+    now, then = ([outcomes.settings.index(one)] * len(some) for one in (before, after))
+    return sums.compare(now, then, some, enough=sums.n_units(some) >= fewest)
 
 
-def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:
+def _tried(sums: Sums, candidates: pl.DataFrame) -> pl.DataFrame:
     """Return the other settings whose means keep the limits, and whose gain is known.
 
     Where none keeps them, all others if none of them may gain as much as matters: then the limits take nothing away.
     """
-    within = sums.excess(range(sums.n_blocks), question, 1.0, errors=0.0) == 0
+    within = sums.excess(range(sums.n_blocks), 1.0, errors=0.0) == 0
     others = candidates.with_columns(within=pl.Series(within)).filter(~pl.col("is_current"))
     known = others.drop_nulls("most_gain")
-    none = known.height == others.height and (known["most_gain"] <= question.relevant).all()
+    none = known.height == others.height and (known["most_gain"] <= sums.question.relevant).all()
     kept = known.filter("within")
     return known if kept.is_empty() and none else kept
 
@@ -779,15 +737,15 @@ def _confirmed(
     best: int,
     far: Sequence[str],
     over: Sequence[str],
-    question: Question,
 ) -> tuple[bool, bool]:
     """Return whether the setting chosen on everything is better there: by a lower objective, by less of the broken limits.
 
     Limits that the scores keep must be kept here, too.
     """
-    if best == sums.current:
+    question, current = sums.question, sums.outcomes.current
+    if best == current:
         return False, False
-    now, then = (candidates.row(place, named=True) for place in (sums.current, best))
+    now, then = (candidates.row(place, named=True) for place in (current, best))
     kept = all(
         then[one.quantity] <= one.most for one in question.limits if one.quantity not in over
     )
@@ -852,25 +810,3 @@ def _missing(n: int, case: Case, tried: pl.DataFrame, question: Question) -> int
     gain, most = (not_yet[name].to_numpy() for name in ("gain", "most_gain"))
     reach, far = most - gain, np.maximum(gain, question.relevant - gain)
     return max(0, ceil(n * (float(np.max(reach / far)) ** 2 - 1)))
-
-
-def _blocks(
-    outcomes: Outcomes, sums: Sums, settings: Sequence[int], question: Question
-) -> pl.DataFrame:
-    """Return the blocks: see `Judgement.blocks`."""
-    times = outcomes.units["time"]
-    rows = []
-    for block, (first, end) in enumerate(zip(sums.edges[:-1], sums.edges[1:], strict=True)):
-        row: dict[str, Any] = {
-            "block": block + 1,
-            "start": times[int(first)],
-            "end": times[int(end) - 1],
-            "n_units": int(end - first),
-            "place": settings[block - 1] if block and settings else None,
-        }
-        for name in question.quantities:
-            means = sums.mean(name, [block])
-            row[f"{name}_before"] = float(means[outcomes.current])
-            row[f"{name}_after"] = None if row["place"] is None else float(means[row["place"]])
-        rows.append(row)
-    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"place": pl.Int64})

@@ -426,7 +426,9 @@ def _score_allocations(
     missing = np.isinf(stated)
     allocated = np.where(missing, replay.requests(current), stated)
     n = np.bincount(replay.jobs["task"].to_numpy(), missing, minlength=replay.tasks.height)
-    return replay.by_allocation(allocated, weights).with_columns(n_missing=pl.Series(n))
+    return replay.by_allocation(allocated, weights).with_columns(
+        n_missing=pl.Series(n, dtype=pl.Float64)
+    )
 
 
 def compared(

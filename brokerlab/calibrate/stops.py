@@ -326,33 +326,26 @@ def _checks(tasks: pl.DataFrame, n_boot: int, seed: int) -> pl.DataFrame:
         "n_passed": (known & ~stopped).sum(),
         "n_passed_badly": passed_badly.sum(),
     }
-    counted = marked.group_by(by, maintain_order=True).agg(**counts)
-    shares = [
-        _share("false_share", row["n_stopped_well"], row["n_stopped"])
-        | _share("missed_share", row["n_passed_badly"], row["n_passed"])
-        for row in counted.iter_rows(named=True)
-    ]
-    names = [f"{name}{end}" for name in ("false_share", "missed_share") for end in ENDS]
-    exact = pl.DataFrame(shares, schema=dict.fromkeys(names, pl.Float64))
+    table = marked.group_by(by, maintain_order=True).agg(**counts)
+    table = table.with_columns(pl.col(list(counts)).cast(pl.Int64))
+    shares = {"false_share": ("n_stopped_well", "n_stopped"), "missed_share": ("n_passed_badly", "n_passed")}  # fmt: skip
+    for name, (hits, of) in shares.items():
+        low, high = exact_share(table[hits], table[of], CONFIDENCE)
+        values = [pl.lit(pl.Series(each)) for each in (low, high)]
+        table = table.with_columns(
+            pl.when(pl.col(of) > 0).then(value).alias(f"{name}{end}")
+            for end, value in zip(ENDS, (pl.col(hits) / pl.col(of), *values), strict=True)
+        )
     hours = {name: name for name in ("lost_core_h", "missed_core_h")}
     amounts = clustered(
         marked.filter(known), hours, unit="jeditaskid", by=by, n_boot=n_boot, seed=seed
     )
-    table = counted.with_columns(pl.col(list(counts)).cast(pl.Int64)).hstack(exact)
     both = table.join(amounts, on=by, how="left", nulls_equal=True, maintain_order="left")
     return both.select(
         *by,
         *("n_tasks", "n_unknown", "n_stopped", "n_stopped_well"),
-        *names[:3],
+        *(f"false_share{end}" for end in ENDS),
         *("n_passed", "n_passed_badly"),
-        *names[3:],
+        *(f"missed_share{end}" for end in ENDS),
         *(f"{name}{end}" for name in hours for end in ENDS),
     )
-
-
-def _share(name: str, n: int, of: int) -> dict[str, float | None]:
-    """Return a share of tasks with its exact interval; null where there is no task."""
-    if not of:
-        return dict.fromkeys(f"{name}{end}" for end in ENDS)
-    low, high = exact_share(n, of, CONFIDENCE)
-    return {name: n / of, f"{name}_lo": float(low), f"{name}_hi": float(high)}

@@ -493,16 +493,11 @@ TRANSFERS_SQL = """
 select src_site, dst_site, from_date, to_date, bytes_xs from transfers
 where ($start is null or from_date >= $start) and ($end is null or to_date <= $end)
 """
-SOURCES: dict[str, tuple[str, str, Any]] = {
-    "metrics": ("network_matrix", METRICS_SQL, from_metrics),
-    "transfers": ("transfers", TRANSFERS_SQL, from_transfers),
+SOURCES: dict[str, tuple[str, str, Any, str]] = {
+    "metrics": ("network_matrix", METRICS_SQL, from_metrics, "ts"),
+    "transfers": ("transfers", TRANSFERS_SQL, from_transfers, "to_date"),
 }
-"""Name to its table, what is read of it, and what makes evidence of that."""
-DATA_END = {
-    "network_matrix": "select max(ts) from network_matrix",
-    "transfers": "select max(to_date) from transfers",
-}
-"""Table to what tells when the data end; the first that does counts."""
+"""Name to its table, what is read of it, what makes evidence of that, and the time at whose last one the data end."""
 MANIFEST = "manifest.json"
 
 
@@ -567,7 +562,7 @@ def read_links(
         with ExitStack() as stack:
             opened = _open(path, stack)
             read.append(opened)
-            for name, (table, query, make) in SOURCES.items():
+            for name, (table, query, make, _) in SOURCES.items():
                 if name in evidence or not opened.has(table):
                     continue
                 try:
@@ -606,8 +601,9 @@ def _open(path: Path, stack: ExitStack) -> Archive:
 
 def _data_end(opened: Archive) -> datetime | None:
     """Return the time of the newest metric, or the end of the last window of transfers."""
-    for table, query in DATA_END.items():
-        newest: datetime | None = opened.sql(query).fetchall()[0][0] if opened.has(table) else None
-        if newest is not None:
-            return newest
+    for table, *_, time in SOURCES.values():
+        if opened.has(table):
+            newest: datetime | None = opened.scan(table).select(pl.col(time).max()).collect().item()
+            if newest is not None:
+                return newest
     return None

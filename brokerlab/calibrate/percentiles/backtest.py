@@ -6,21 +6,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.judge import Outcomes, cap_weights
-from brokerlab.calibrate.percentiles.history import (
-    Inputs,
-    JobHistory,
-    nothing_left,
-    sample_of,
-    with_creation,
-)
+from brokerlab.calibrate.percentiles.history import Inputs, JobHistory, sample_of
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
@@ -31,12 +25,11 @@ from brokerlab.calibrate.percentiles.parameters import (
 )
 from brokerlab.calibrate.percentiles.replay import (
     Replay,
-    added,
-    amounts,
     frame_of,
+    offered,
+    outcome_columns,
     slots_by_queue,
     total,
-    unlimited,
 )
 from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -46,15 +39,6 @@ from brokerlab.words import plural, short_percent
 
 R = TypeVar("R")
 S = TypeVar("S")
-
-
-class Part(NamedTuple):
-    """A chunk of tasks, ready to be replayed; without a replay where none of them can be scored."""
-
-    replay: Replay | None
-    counts: dict[str, int]
-    gap: pl.DataFrame
-    sites: set[str]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -70,8 +54,7 @@ class Backtest(Result):
         grid: The settings, those with the current minimum first.
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
-        parts: The tasks by chunk, ready to be replayed under any setting.
-        created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
+        parts: The tasks by chunk, ready to be replayed under any setting; none of some chunk may be scored.
     """
 
     shows = Shows(
@@ -92,8 +75,7 @@ class Backtest(Result):
     current: Setting
     gap: pl.DataFrame
     counts: dict[str, int]
-    parts: Chunks[Part] = field(repr=False, compare=False)
-    created: pl.DataFrame = field(repr=False, compare=False)
+    parts: Chunks[Replay] = field(repr=False, compare=False)
 
     def outcomes(self) -> Outcomes:
         """Return what the judge looks at: tasks in the order of time, under the settings that can be set.
@@ -119,9 +101,10 @@ class Backtest(Result):
         of: Callable[[Replay, Sequence[S]], dict[str, FloatArray]],
     ) -> Outcomes:
         """Return the same under settings of any kind, of which ``of`` says what they do to the tasks of a chunk."""
+        dates = self.inputs.tasks.select("jeditaskid", time="created_at").unique("jeditaskid")
         tasks = (
             self.works.with_row_index("place")
-            .join(self.created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
+            .join(dates, on="jeditaskid", how="left")
             .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
             .sort("time", "jeditaskid")
         )
@@ -142,12 +125,8 @@ class Backtest(Result):
         )
 
     def each(self, function: Callable[[Replay], R]) -> list[R]:
-        """Return what a function makes of each chunk with tasks, in order."""
-
-        def of(part: Part) -> R | None:
-            return None if part.replay is None else function(part.replay)
-
-        return [made for made in self.parts.map(of) if made is not None]
+        """Return what a function makes of each chunk, in order."""
+        return self.parts.map(function)
 
     @cached_property
     def works(self) -> pl.DataFrame:
@@ -177,23 +156,16 @@ class Backtest(Result):
         ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``.
         """
         grid, weights = self.grid, self.weights
-        sums = reduce(added, self.each(lambda replay: replay.totals(grid, weights)))
+        parts = self.each(lambda replay: replay.totals(grid, weights))
+        sums = {name: np.asarray(sum(part[name] for part in parts)) for name in parts[0]}
         n, jobs = self.counts["n_tasks"], self.counts["n_scored"]
         work = float(self.works["work"].to_numpy().sum())
+        shares = {name: sums[name] / n for name in ("queues_share", "slots_share")}
         rows = frame_of(grid).with_columns(
             is_current=pl.Series([setting == self.current for setting in grid]),
             n_tasks=pl.lit(n, pl.Int64),
             n_scored=pl.lit(jobs, pl.Int64),
-            **{name: pl.Series(sums[name].astype(np.int64)) for name in ("n_exceed", "n_lost")},
-            exceed_rate=sums["n_exceed"] / jobs,
-            **{f"{name}_{self.parameter.amount}": each for name, each in amounts(sums).items()},
-            killed_coreh=sums["killed_coreh"],
-            work_coreh=work,
-            headroom_mean=sums["headroom"] / jobs,
-            **{
-                name: pl.Series(sums[name] / n, nan_to_null=True)
-                for name in ("queues_share", "slots_share")
-            },
+            **outcome_columns(sums | shares, jobs, work, self.parameter),
             loss=sums["cost_coreh"] / work,
         )
         return rows.sort(Setting._fields)
@@ -254,8 +226,8 @@ def backtest(
     chosen, tasks, history = parameter_named(parameter), inputs.tasks, inputs.history
     made = assumptions or Assumptions(rules=inputs.rules)
     now = Setting(*current) if current else current_setting(inputs.config, parameter)
-    offered = chosen.margins if margins is None else margins
-    grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
+    every = chosen.margins if margins is None else margins
+    grid = _grid(ranks, every, minima if parameter == "ramcount" else (), now, also, chosen)
     slots = total(
         history.map(lambda h: slots_by_queue(h.quantities.join(tasks, on="jeditaskid", how="semi")))
     )
@@ -267,8 +239,11 @@ def backtest(
     counts = {name: sum(each[0][name] for each in result) for name in result[0][0]}
     counts["n_tasks_given"] = result[0][0]["n_tasks_given"]  # the same ones to every chunk
     if not counts["n_tasks"]:
-        raise InsufficientDataError(nothing_left(chosen, counts, made))
-    dates = tasks.select(pl.col("^(jeditaskid|creationdate)$"))
+        raise InsufficientDataError(
+            f"back-test of {parameter}: none of {counts['n_tasks_given']} tasks has at least {made.min_scouts} scouts with a "
+            f"value and {made.min_scored} other jobs that can be scored ({counts['n_tasks_with_jobs']} tasks have finished jobs "
+            "at all); widen the window or lower min_scored"
+        )
     tried = Backtest(
         inputs=inputs,
         parameter=chosen,
@@ -279,9 +254,6 @@ def backtest(
         gap=pl.concat([each[1] for each in result]).sort("jeditaskid"),
         counts=counts,
         parts=parts,
-        created=with_creation(dates.unique("jeditaskid"), history).select(
-            "jeditaskid", "created_at"
-        ),
     )
     further = {
         **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in result))),
@@ -348,17 +320,9 @@ def _prepare(
     slots: pl.DataFrame,
     parameter: Parameter,
     made: Assumptions,
-) -> Part:
+) -> Replay:
     sample = sample_of(history.quantities, tasks, history.jobs, parameter, made)
-    replay = None
-    if sample.tasks.height:
-        replay = Replay.of(sample, queues, slots, parameter, made)
-    return Part(
-        replay=replay,
-        counts=sample.counts,
-        gap=scout_gap(sample.jobs),
-        sites=set(sample.scored["computingsite"].drop_nulls().unique()),
-    )
+    return Replay.of(sample, queues, slots, parameter, made)
 
 
 def _queue_counts(queues: pl.DataFrame, parameter: Parameter, seen: set[str]) -> dict[str, int]:
@@ -367,27 +331,9 @@ def _queue_counts(queues: pl.DataFrame, parameter: Parameter, seen: set[str]) ->
         return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}
     return {
         "n_queues": queues.height,
-        "n_unlimited": unlimited(queues, parameter),
+        "n_unlimited": int(np.isinf(offered(queues, parameter)).sum()),
         "n_unknown_queues": len(seen - set(queues["panda_queue"])),
     }
-
-
-# --- scouts against the rest ------------------------------------------------------------------------------------------
-
-
-def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Compare the used scouts with the rest of each task, by their ``value`` (null and negative ones left out).
-
-    One row per task with both, sorted: ``n_scouts, n_rest``, ``ratio_median`` (scouts over rest).
-    """
-    sides = {"scouts": pl.col("role") == "scout", "rest": pl.col("role") == "rest"}
-    values = {name: pl.col("value").filter(here) for name, here in sides.items()}
-    counts = {f"n_{name}": value.len().cast(pl.Int64) for name, value in values.items()}
-    ratio = values["scouts"].median() / values["rest"].median()
-    result = (
-        jobs.filter(pl.col("value") > 0).group_by("jeditaskid").agg(**counts, ratio_median=ratio)
-    )
-    return result.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")
 
 
 # --- what it cannot tell, in sentences --------------------------------------------------------------------------------

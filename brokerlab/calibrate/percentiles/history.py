@@ -71,7 +71,7 @@ class Inputs:
 
     Attributes:
         archive: Where they come from.
-        tasks: Those that are looked at.
+        tasks: Those that are looked at, see :func:`with_creation`.
         history: What their jobs say, by chunk.
         window: First and last creation of a task.
         config: The configuration that acts.
@@ -138,21 +138,17 @@ def load(
     )
     choice = Choice(rules=rule_set, sites=queue_settings(queues))
     history = chunks.keep(partial(_history, choice=choice))
-    created, inside = pl.col("created_at"), pl.lit(value=True)
+    created, inside = pl.col("created_at"), dict[str, pl.Expr]()
     if start is not None:
-        inside &= created >= start
+        inside[f"created from {start}"] = created >= start
     if end is not None:
-        inside &= created < end
-    tasks = with_creation(chosen.pl(), history).filter(inside).sort("jeditaskid")
+        inside[f"created before {end}"] = created < end
+    tasks = with_creation(chosen.pl(), history).filter(*inside.values()).sort("jeditaskid")
     asked_for = {"gshare": gshare, "processingtype": processingtype}
     filters = {name: value for name, value in asked_for.items() if value}
     if tasks.is_empty():
-        asked = [
-            *([f"created from {start}"] if start else []),
-            *([f"created before {end}"] if end else []),
-            *(f"{name} {value}" for name, value in filters.items()),
-        ]
-        narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
+        asked = ", ".join([*inside, *(f"{name} {value}" for name, value in filters.items())])
+        narrow = f" among those asked for ({asked})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
     first, last = tasks.select(first=created.min(), last=created.max()).row(0)
     if first is None:
@@ -161,7 +157,7 @@ def load(
         )
     return Inputs(
         archive=opened,
-        tasks=tasks.drop("created_at"),
+        tasks=tasks,
         history=history,
         queues=latest(queues.pl()),
         window=(first, last),
@@ -211,14 +207,14 @@ class Sample:
             (median of its scored jobs), ``n_scouts, n_scored``.
         values: The used scouts' values by task.
         scored: Scored jobs with ``task``, ``censored`` and the task's settings.
-        jobs: All finished jobs with ``task, role, value``, for the gap between scouts and rest.
+        gap: See :func:`scout_gap`.
         counts: What was left out or filled in, by name, for the caveats.
     """
 
     tasks: pl.DataFrame
     values: SortedGroups
     scored: pl.DataFrame
-    jobs: pl.DataFrame
+    gap: pl.DataFrame
     counts: dict[str, int]
 
 
@@ -266,7 +262,7 @@ def sample_of(
         tasks=kept,
         values=SortedGroups.of(usable["task"].to_numpy(), usable["value"].to_numpy(), kept.height),
         scored=scored.join(number, on="jeditaskid").sort("task", "pandaid"),
-        jobs=mine.join(number, on="jeditaskid"),
+        gap=scout_gap(mine.join(number, on="jeditaskid")),
         counts=counts,
     )
 
@@ -402,16 +398,6 @@ def _enforced(
     }
 
 
-def nothing_left(parameter: Parameter, counts: dict[str, int], made: Assumptions) -> str:
-    """Say why no task can be scored."""
-    return (
-        f"back-test of {parameter.name}: none of {counts['n_tasks_given']} tasks has at least {made.min_scouts} "
-        f"scouts with a value and {made.min_scored} other jobs that can be scored "
-        f"({counts['n_tasks_with_jobs']} tasks have finished jobs at all); widen the window or lower "
-        "min_scored"
-    )
-
-
 def _roles(finished: pl.DataFrame, failed: pl.DataFrame, made: Assumptions) -> pl.DataFrame:
     """Divide the jobs of every task into scouts and rest; never by chance.
 
@@ -459,3 +445,18 @@ def _roles(finished: pl.DataFrame, failed: pl.DataFrame, made: Assumptions) -> p
         )
         .sort(key)
     )
+
+
+def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Compare the used scouts with the rest of each task, by their ``value`` (null and negative ones left out).
+
+    One row per task with both, sorted: ``n_scouts, n_rest``, ``ratio_median`` (scouts over rest).
+    """
+    sides = {"scouts": pl.col("role") == "scout", "rest": pl.col("role") == "rest"}
+    values = {name: pl.col("value").filter(here) for name, here in sides.items()}
+    counts = {f"n_{name}": value.len().cast(pl.Int64) for name, value in values.items()}
+    ratio = values["scouts"].median() / values["rest"].median()
+    result = (
+        jobs.filter(pl.col("value") > 0).group_by("jeditaskid").agg(**counts, ratio_median=ratio)
+    )
+    return result.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -92,11 +91,11 @@ def reach_of(
         slope=demand["a"].to_numpy(),
         offset=demand["b"].to_numpy(),
         kind=np.asarray(kind, dtype=np.int64),
-        offers=tuple(Offers.of(_offered(queues, parameter, float(b)), weights) for b in base),
+        offers=tuple(Offers.of(offered(queues, parameter, float(b)), weights) for b in base),
     )
 
 
-def _offered(queues: pl.DataFrame, parameter: Parameter, base_s: float) -> FloatArray:
+def offered(queues: pl.DataFrame, parameter: Parameter, base_s: float = 0.0) -> FloatArray:
     """Return what each queue can give, in the unit of the demand; infinite without a limit."""
     value = parameter.offered.cast(pl.Float64).fill_null(float("inf"))
     known = columns_of(queues, QUEUE_COLUMNS).with_columns(base_s=pl.lit(base_s))
@@ -114,11 +113,6 @@ def total(slots: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Add up core-hours by ``computingsite``, in one order: the same bits whatever order, threads or engine rows came from."""
     rows = pl.concat(slots).sort("computingsite", "coreh")
     return rows.group_by("computingsite", maintain_order=True).agg(pl.col("coreh").sum())
-
-
-def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
-    """Count the queues without a limit to a parameter."""
-    return int(np.isinf(_offered(queues, parameter, 0.0)).sum())
 
 
 # --- what attempts come to --------------------------------------------------------------------------------------------
@@ -244,11 +238,11 @@ def _reserved(x: FloatArray, amounts: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Replay:
-    """The scored jobs of some tasks of a back-test.
+    """The scored jobs of some tasks of a back-test, which may be none.
 
     `line` is what they ask for, `ledger` what an estimate would have done, `reach` which queues can take a task (None: queues
-    are not known); ``tasks`` and ``scouts`` are those of a `Sample`, ``jobs`` has ``pandaid, task, censored, coreh`` of its
-    scored jobs.
+    are not known); ``tasks, scouts, gap, counts`` are those of a `Sample`, ``jobs`` has ``pandaid, task, censored, coreh`` of its
+    scored jobs, ``sites`` their queues.
     """
 
     tasks: pl.DataFrame
@@ -259,6 +253,9 @@ class Replay:
     reach: Reach | None
     parameter: Parameter
     rules: ScoutRules
+    gap: pl.DataFrame
+    counts: dict[str, int]
+    sites: set[str]
 
     @classmethod
     def of(
@@ -285,6 +282,9 @@ class Replay:
             reach=reach,
             parameter=parameter,
             rules=made.rules,
+            gap=sample.gap,
+            counts=sample.counts,
+            sites=set(scored["computingsite"].drop_nulls()),
         )
 
     def estimates(self, settings: Sequence[Setting], tasks: slice = slice(None)) -> IntArray:
@@ -339,12 +339,12 @@ class Replay:
         """
         size = max(1, CELLS // len(settings))
         parts = []
-        for first in range(0, self.tasks.height, size):
+        for first in range(0, max(self.tasks.height, 1), size):
             tasks = slice(first, first + size)
             cells = self.cells(settings, tasks)
             cells["cost_coreh"] = _cost(cells, weights)
             parts.append({name: values.sum(axis=0) for name, values in cells.items()})
-        return reduce(added, parts)
+        return {name: np.asarray(sum(part[name] for part in parts)) for name in parts[0]}
 
     def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
         """Return one row per (task, setting); see ``Backtest.under``."""
@@ -409,20 +409,14 @@ class Replay:
         self, places: IntArray, cells: Mapping[str, FloatArray], weights: LossWeights
     ) -> pl.DataFrame:
         """Lay outcomes out as rows of tasks, those of ``Backtest.under`` that are not of a setting."""
-        jobs, amount = self.ledger.n_jobs[places], self.parameter.amount
-        shares = ("queues_share", "slots_share", "unreachable_coreh")
+        jobs, work = self.ledger.n_jobs[places], self.ledger.coreh[places]
         return (
             self.tasks[places]
             .drop("task")
             .with_columns(
-                *(pl.Series(name, cells[name].astype(np.int64)) for name in ("n_exceed", "n_lost")),
-                pl.Series("exceed_rate", cells["n_exceed"] / jobs),
-                *(pl.Series(f"{name}_{amount}", each) for name, each in amounts(cells).items()),
-                pl.Series("killed_coreh", cells["killed_coreh"]),
-                pl.Series("work_coreh", self.ledger.coreh[places]),
-                pl.Series("headroom_mean", cells["headroom"] / jobs),
-                *(pl.Series(name, cells[name]).fill_nan(None) for name in shares),
-                pl.Series("cost_coreh", _cost(cells, weights)),
+                **outcome_columns(cells, jobs, work, self.parameter),
+                unreachable_coreh=pl.Series(cells["unreachable_coreh"], nan_to_null=True),
+                cost_coreh=_cost(cells, weights),
             )
         )
 
@@ -433,15 +427,22 @@ def frame_of(settings: Sequence[Setting]) -> pl.DataFrame:
     return pl.DataFrame([tuple(each) for each in settings], schema=schema, orient="row")
 
 
-def amounts(cells: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return what was used, reserved and not used, wasted by killed attempts, and reserved in all."""
-    parts = {name: cells[name] for name in ("used", "over", "waste")}
-    return {**parts, "reserved": parts["used"] + parts["over"] + parts["waste"]}
-
-
-def added(one: dict[str, FloatArray], other: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return the sums over the tasks of both."""
-    return {name: values + other[name] for name, values in one.items()}
+def outcome_columns(
+    cells: Mapping[str, FloatArray], jobs: Any, work: Any, parameter: Parameter
+) -> dict[str, Any]:
+    """Return outcomes of so many scored jobs, with so much work [core h], as columns; reserved is the sum of its parts."""
+    amounts = {name: cells[name] for name in ("used", "over", "waste")}
+    amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
+    return {
+        **{name: cells[name].astype(np.int64) for name in ("n_exceed", "n_lost")},
+        "exceed_rate": cells["n_exceed"] / jobs,
+        **{f"{name}_{parameter.amount}": amount for name, amount in amounts.items()},
+        "killed_coreh": cells["killed_coreh"],
+        "work_coreh": work,
+        "headroom_mean": cells["headroom"] / jobs,
+        "queues_share": pl.Series(cells["queues_share"], nan_to_null=True),
+        "slots_share": pl.Series(cells["slots_share"], nan_to_null=True),
+    }
 
 
 def _cost(parts: Mapping[str, FloatArray], weights: LossWeights) -> FloatArray:

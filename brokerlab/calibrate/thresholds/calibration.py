@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.judge import Case as CaseOfJudge
-from brokerlab.calibrate.judge import Judgement, Kind, Question, Sums
+from brokerlab.calibrate.judge import Judgement, Kind, Sums
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, GridWhatIf, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.screening import NOTHING, Screen
@@ -368,8 +368,7 @@ def search(first: Simulations) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple
         known = first.among([*known, *new])
     tried = tried_frame(first, known)
     rows = tried.filter(pl.col("quantity") == options.objective).sort("diff", "setting")
-    sums, question = _sums(first, known), first.question(known)
-    good = [known[at].name for at in np.flatnonzero(_within(sums, question))]
+    good = [known[at].name for at in np.flatnonzero(_within(_sums(first, known)))]
     within = rows.filter(pl.col("setting").is_in(good))
     least = within["diff_hi"].min()
     most = min(0.0, float(least)) if isinstance(least, float) else 0.0
@@ -381,7 +380,7 @@ def search(first: Simulations) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple
 
 def _best(first: Simulations, known: Sequence[Setting]) -> Setting:
     sums = _sums(first, known)
-    return known[sums.choose(range(sums.n_blocks), first.question(known), 1.0)]
+    return known[sums.choose(range(sums.n_blocks), 1.0)]
 
 
 def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, list[dict[str, Any]]]:
@@ -389,12 +388,12 @@ def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, list
 
     Of a key all of whose values do the same, as one that starves tasks hides it, both ends: none of them is the best.
     """
-    sums, question = _sums(first, known), first.question(known)
-    mean = sums.mean(question.objective, range(sums.n_blocks))
-    within = _within(sums, question)
+    sums = _sums(first, known)
+    mean = sums.mean(first.options.objective, range(sums.n_blocks))
+    within = _within(sums)
     places: dict[str, list[int]] = {}
     for at in sorted(range(len(known)), key=lambda at: (not within[at], mean[at])):
-        if at != sums.current:
+        if at != sums.outcomes.current:
             places.setdefault(known[at].keys[0], []).append(at)
     return {
         name: [
@@ -407,13 +406,12 @@ def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, list
 
 def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:
     """Return the sums of settings, of which none is preferred for its small effort."""
-    return replace(Sums.of(first.outcomes(known), first.question(known)), efforts=())
+    return Sums.of(replace(first.outcomes(known), efforts=()), first.question(known))
 
 
-def _within(sums: Sums, question: Question) -> BoolArray:
+def _within(sums: Sums) -> BoolArray:
     """Return which settings keep their limits, one standard error off."""
-    excess = sums.excess(range(sums.n_blocks), question, 1.0, errors=1.0)
-    return np.asarray(excess == 0)
+    return np.asarray(sums.excess(range(sums.n_blocks), 1.0, errors=1.0) == 0)
 
 
 def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]:

@@ -400,7 +400,7 @@ def test_keep_needs_no_other_setting_within_the_limits_where_none_is_better_with
 
 
 def gains(n_runs, n_units, n_worlds, *, units, shared, own=1.0, seed=4):
-    """Sums, and the question: each setting but the first is a world of its own whose true gain is 0."""
+    """Sums: each setting but the first is a world of its own whose true gain is 0."""
     rng = np.random.default_rng(seed)
     made = rng.normal(0, units, (1, n_units, n_worlds))
     made = made + rng.normal(0, shared, (n_runs, 1, n_worlds))
@@ -415,7 +415,7 @@ def gains(n_runs, n_units, n_worlds, *, units, shared, own=1.0, seed=4):
         values=lambda at: {"loss": mean[:, list(at)]},
         replications=lambda at: {"loss": made[:, :, list(at)]},
     )
-    return Sums.of(simulated_worlds, question), question
+    return Sums.of(simulated_worlds, question)
 
 
 @pytest.mark.parametrize("n_runs", [2, 4, 8])
@@ -424,20 +424,20 @@ def gains(n_runs, n_units, n_worlds, *, units, shared, own=1.0, seed=4):
 def test_intervals_hold_the_truth_however_few_replications(n_runs, units, shared):
     """Luck that cannot be told from that of single units is not taken for none: 95 % hold with two replications, too."""
     for n_units in (20, 100):
-        sums, question = gains(n_runs, n_units, 3001, units=units, shared=shared)
+        sums = gains(n_runs, n_units, 3001, units=units, shared=shared)
         mean = sums.mean(CHANGE, range(4))[1:]
-        held = np.abs(mean) <= sums.paired_reach(question)[1:]
+        held = np.abs(mean) <= sums.paired_reach()[1:]
         assert held.mean() > 0.938  # three standard errors of 3,000 worlds below 0.95
 
 
 def test_the_luck_of_each_unit_alone_counts_once():
     """It spreads units and replications alike: intervals are narrower than with the whole spread of replications added."""
     for n_runs, part in ((4, 0.9), (8, 0.85)):
-        sums, question = gains(n_runs, 80, 1001, units=0.0, shared=0.0)
+        sums = gains(n_runs, 80, 1001, units=0.0, shared=0.0)
         spread = sums.draws[CHANGE].mean(axis=1).std(axis=0, ddof=1)[1:] / np.sqrt(n_runs)
         own = t_factor(80, 0.95) * sums.own_error(CHANGE, range(4))[1:]
         twice = np.hypot(own, t_factor(n_runs, 0.95) * spread)
-        once = sums.paired_reach(question)[1:]
+        once = sums.paired_reach()[1:]
         assert (once < twice).all()
         assert (once >= own).all()
         assert once.mean() < part * twice.mean()
@@ -445,7 +445,7 @@ def test_the_luck_of_each_unit_alone_counts_once():
 
 def test_the_luck_of_each_unit_alone_is_estimated_without_bias():
     """What is left of the spread of replications is what the units share."""
-    sums, _ = gains(4, 40, 4001, units=1.0, shared=0.2)
-    runs, alone = (part[1:].mean() for part in sums._noise(CHANGE, range(4), None, None))
+    sums = gains(4, 40, 4001, units=1.0, shared=0.2)
+    runs, alone = (part[1:].mean() for part in sums._noise(CHANGE, range(4)))
     assert alone == pytest.approx(1.0 / 40 / 4, rel=0.02)
     assert runs - alone == pytest.approx(0.2**2 / 4, rel=0.08)

@@ -91,7 +91,7 @@ def test_the_comparison_is_of_the_scored_tasks_and_agrees_with_the_judge(made):
             f"{side}{end}" for side in ("before", "after", "diff") for end in ("", "_lo", "_hi")
         ]
         assert [table[end] for end in ends] == pytest.approx([judge_says[end] for end in ends])
-    first = made.tried.created.sort("created_at").head(50)["jeditaskid"]
+    first = made.inputs.tasks.sort("created_at").head(50)["jeditaskid"]
     before, after = made.scored
     assert not before["jeditaskid"].is_in(first.implode()).any()
     assert before["jeditaskid"].equals(after["jeditaskid"])

@@ -14,7 +14,7 @@ from brokerlab.calibrate.nearest_setting import Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
-from brokerlab.calibrate.percentiles.history import JOB_COLUMNS, History, JobHistory
+from brokerlab.calibrate.percentiles.history import JOB_COLUMNS, History, JobHistory, with_creation
 from brokerlab.carry import whole
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -158,10 +158,11 @@ def backtest(
 def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:
     """What a study or a drift reads of them, beside these queues."""
     created = tasks["creationdate"] if "creationdate" in tasks.columns else pl.Series([T0])
+    history = history_of(quantities, NO_JOBS)
     return Inputs(
         archive=ARCHIVE,
-        tasks=tasks,
-        history=history_of(quantities, NO_JOBS),
+        tasks=with_creation(tasks, history) if tasks.columns else tasks,
+        history=history,
         queues=queues(),
         window=(created.min(), created.max()),
         rules=ScoutRules(),
