@@ -82,13 +82,10 @@ NO_TRIAL = "read, but no calibration and no screen tries other values"
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What tries other values of keys.
+    """A call that tries other values of keys, and the report that shows it.
 
-    Attributes:
-        name: The call.
-        how: ``calibrated``: it may propose a value; ``screened``: it says whether a value changes decisions.
-        report: The report that shows it.
-        named: Keys that the report tries only if they are named (``-p keys=``).
+    ``calibrated``: it may propose a value; ``screened``: it says whether a value changes decisions. The report tries those
+    ``named`` only if they are named (``-p keys=``).
     """
 
     name: str

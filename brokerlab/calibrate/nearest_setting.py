@@ -180,8 +180,10 @@ def translate(
         raise ConfigError(
             "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
         )
-    made = assumptions or Assumptions()
-    inputs = _inputs(source, made.rules, span)
+    if span is not None and not span[0] < span[1]:
+        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
+    made, (start, end) = assumptions or Assumptions(), span or (None, None)
+    inputs = load(source, start=start, end=end, rules=made.rules)
     given = _check(allocations)
     with_allocations = _with_allocations(inputs, given)
     judged = study(inputs, parameter, question or kills(), minima=minima, assumptions=made, **grid)
@@ -211,13 +213,6 @@ def translate(
             "jobs_without_allocation": int(sides["estimator"]["n_missing"].sum()),
         },
     )
-
-
-def _inputs(source: Archive | str | Path, rules: ScoutRules, span: Span | None) -> Inputs:
-    if span is not None and not span[0] < span[1]:
-        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
-    start, end = span or (None, None)
-    return load(source, start=start, end=end, rules=rules)
 
 
 def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:

@@ -43,12 +43,8 @@ class Verdict(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the document."""
-        return {
-            "kind": self.kind,
-            "sentence": self.sentence,
-            "subject": self.subject,
-            "information_only": self.information_only,
-        }
+        names = ("kind", "sentence", "subject", "information_only")
+        return {name: getattr(self, name) for name in names}
 
     def frame(self) -> pl.DataFrame:
         """Return one row: ``kind, subject, sentence, information_only``."""

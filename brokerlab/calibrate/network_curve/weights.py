@@ -360,8 +360,6 @@ class Ranked:
     @classmethod
     def of(cls, rows: pl.DataFrame, predicted: FloatArray) -> Ranked:
         """Rank the links of each span."""
-        if rows.is_empty():
-            return cls(rows, predicted, np.ones(0), predicted)
         _, code, sizes = np.unique(rows["unit"], return_inverse=True, return_counts=True)
         share = (cap_weights(sizes.astype(np.float64)) / sizes)[code]
         ranked = cls(rows, predicted, share, predicted)

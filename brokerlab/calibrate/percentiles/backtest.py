@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -244,7 +244,10 @@ def backtest(
             f"value and {made.min_scored} other jobs that can be scored ({counts['n_tasks_with_jobs']} tasks have finished jobs "
             "at all); widen the window or lower min_scored"
         )
-    tried = Backtest(
+    sites = set[str]().union(*(each[2] for each in result))
+    counts |= _queue_counts(inputs.queues, chosen, sites)
+    zero = parts.map(lambda replay: int((replay.estimates([now]) == 0).sum()))
+    return Backtest(
         inputs=inputs,
         parameter=chosen,
         assumptions=made,
@@ -252,16 +255,9 @@ def backtest(
         grid=grid,
         current=now,
         gap=pl.concat([each[1] for each in result]).sort("jeditaskid"),
-        counts=counts,
+        counts=counts | {"n_zero_estimates": sum(zero)},
         parts=parts,
     )
-    further = {
-        **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in result))),
-        "n_zero_estimates": sum(
-            tried.each(lambda replay: int((replay.estimates([now]) == 0).sum()))
-        ),
-    }
-    return replace(tried, counts=counts | further)
 
 
 def _grid(

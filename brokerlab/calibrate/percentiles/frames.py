@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,9 @@ STRATA = {
 }
 """What tasks are divided by, in the order of tables and in words."""
 NO_LEVEL = "(none)"
-FLOATS = [f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ENDS]
+SIDES = ("before", "after")
+VALUES = (*SIDES, "diff", "diff_pct")
+FLOATS = [f"{value}{end}" for value in VALUES for end in ENDS]
 
 
 class Quantity(NamedTuple):
@@ -67,8 +70,7 @@ class Comparison(Result):
             such intervals covered on a synthetic superpopulation [1]; null without an interval).
         by_stratum: One row per (stratum, level): ``n_tasks, n_scored``, ``loss`` and ``exceed_rate`` with ``_before, _after,
             _diff, _diff_lo, _diff_hi`` (judged as above), ``verdict`` (``gains``, ``loses``, ``open``).
-        n_tasks: Tasks compared.
-        n_scored: Their scored jobs.
+        n_tasks: Tasks compared, with ``n_scored`` scored jobs.
     """
 
     shows = Shows(
@@ -183,10 +185,12 @@ def _amounts(
     tasks = sides[0]["jeditaskid"]
     columns = [
         _columns(side, lines).select(pl.all().name.suffix(f"_{end}"))
-        for end, side in zip(("before", "after"), sides, strict=True)
+        for end, side in zip(SIDES, sides, strict=True)
     ]
     formulas: dict[str, Formula] = {
-        f"{line.name} {key}": formula for line in lines for key, formula in _four(line).items()
+        f"{line.name} {value}": partial(_compared, line, value)
+        for line in lines
+        for value in VALUES
     }
     frame = pl.concat([tasks.to_frame(), *columns], how="horizontal")
     row = clustered(
@@ -212,23 +216,15 @@ def _columns(side: pl.DataFrame, lines: list[Quantity]) -> pl.DataFrame:
     )
 
 
-def _four(line: Quantity) -> dict[str, Formula]:
-    """Return what makes before, after, difference and difference in per cent of before from totals."""
-
-    def side(sums: Sums, end: str) -> FloatArray:
-        top = sums[f"{line.name}_{end}"]
-        return np.asarray(top / sums[f"{line.over}_{end}"] if line.over else top)
-
-    def percent(sums: Sums) -> FloatArray:
-        before, after = side(sums, "before"), side(sums, "after")
-        return np.where(before != 0, 100 * (after - before) / before, np.nan)
-
-    return {
-        "before": lambda sums: side(sums, "before"),
-        "after": lambda sums: side(sums, "after"),
-        "diff": lambda sums: side(sums, "after") - side(sums, "before"),
-        "diff_pct": percent,
-    }
+def _compared(line: Quantity, value: str, sums: Sums) -> FloatArray:
+    """Return before, after, their difference, or that in per cent of before, from totals."""
+    before, after = (
+        sums[f"{line.name}_{side}"] / (sums[f"{line.over}_{side}"] if line.over else 1.0)
+        for side in SIDES
+    )
+    diff = after - before
+    percent = np.where(before != 0, 100 * diff / before, np.nan)
+    return {"before": before, "after": after, "diff": diff, "diff_pct": percent}[value]
 
 
 def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl.DataFrame:

@@ -70,7 +70,6 @@ class Inputs:
     """The tables of one study.
 
     Attributes:
-        archive: Where they come from.
         tasks: Those that are looked at, see :func:`with_creation`.
         history: What their jobs say, by chunk.
         window: First and last creation of a task.

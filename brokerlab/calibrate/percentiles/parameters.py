@@ -23,12 +23,10 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups, interpolated
 from brokerlab.scouts.parameters import whole_cputime, whole_outdisk_kb, whole_ram_mb
+from brokerlab.scouts.quantities import DEFAULT_COREPOWER
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.slots import memory_per_core, positive
 from brokerlab.units import GB, HOUR_S, KB, MB
-
-DEFAULT_POWER = 10.0
-"""Core power of a queue that says none [HS06]."""
 
 # ---- what tasks are told: (n_tasks, n_margins) whole numbers of one rank; NaN without scouts
 
@@ -169,7 +167,7 @@ def column(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> Fl
 
 
 OFFERED_TIME = (positive("maxtime") - pl.col("base_s")) * pl.coalesce(
-    positive("corepower"), DEFAULT_POWER
+    positive("corepower"), DEFAULT_COREPOWER
 )
 """What a core of a queue can do after the base time [HS06 s]; null: no limit."""
 
@@ -229,8 +227,7 @@ class Parameter:
     Attributes:
         name: Task column that scouts write.
         rank_key: gdpconfig key of the percentile rank; None where the rank is fixed in the code, as for ``margin_key``.
-        rank: Deployed percentile rank.
-        margin_pct: Deployed margin [%]; the factor 1.5 of cputime is a margin of 50.
+        rank: Deployed, as ``margin_pct`` [%]; the factor 1.5 of cputime is a margin of 50.
         margins: Margins of the default grid [%].
         amount: Suffix of the columns that hold what is reserved, used and wasted; ``amount_unit`` for people.
         thing: What is reserved, for sentences.
@@ -419,15 +416,9 @@ WHY = {
 class LossWeights:
     """Weights of the loss, all in core-hours; every one carries a sentence of justification.
 
-    ``loss = (over * amount + killed_coreh * core-hours + n_exceed * kills + n_lost * losses
-    + unreachable_coreh * core-hours that cannot run everywhere) / core-hours of useful work``
-
-    Attributes:
-        over: Per unit reserved and not used by the attempt that finished (GB-hour, core-hour or GB).
-        killed_coreh: Per core-hour of a killed attempt.
-        n_exceed: Per killed first attempt.
-        n_lost: Per job killed in every attempt.
-        unreachable_coreh: Per core-hour of work times the share of slots that cannot take its task.
+    ``loss = (over * amount reserved and not used by attempts that finished (GB h, core h or GB) + killed_coreh * core-hours of
+    killed attempts + n_exceed * first attempts killed + n_lost * jobs killed in every attempt + unreachable_coreh * core-hours of
+    work times the share of slots that cannot take its task) / core-hours of useful work``
 
     Example:
         >>> LossWeights.default("ramcount").over

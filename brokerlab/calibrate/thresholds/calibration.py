@@ -63,22 +63,18 @@ class Calibration:
     """Everything that was found out about some keys; tables are empty where nothing was simulated.
 
     Attributes:
-        case: Keys, periods, options: what was asked.
-        screen: What other values would have decided; without rows where all keys were simulated.
+        case: What was asked.
+        screen: Without rows where all keys were simulated.
         validation: Whether the simulation gives back what was seen; null where the caller vouched for it, or was not asked.
-        tried: See :func:`.tables.tried_frame`.
+        tried: See :func:`.tables.tried_frame`; ``strata`` and ``queues`` see :func:`.tables.by_stratum`, :func:`.tables.by_queue`.
         together: Names of the keys that were searched together.
-        judgement: What the judge says; null if nothing was simulated.
+        judgement: Null if nothing was simulated.
         table: The scored period before and after, see :func:`.tables.as_shown`.
         reason: Why the answer depends on slots that nobody knows; empty where it does not.
-        strata: See :func:`.tables.by_stratum`.
-        queues: See :func:`.tables.by_queue`.
-        n_tasks: Tasks of the scored period.
-        n_tasks_judged: Tasks of both.
+        n_tasks: Tasks of the scored period, ``n_tasks_judged`` of both.
         unknown: Queues of which only a lower bound of the slots is known.
         missing: Simulations that could not be made.
-        n_simulated: Replications simulated now.
-        n_kept: Replications found in the store.
+        n_simulated: Replications simulated now, ``n_kept`` found in the store.
         seconds: Time spent simulating [s].
         grid: The grid simulator; null: another simulation.
         warnings: What was odd in the settings, each once.

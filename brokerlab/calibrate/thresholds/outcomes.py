@@ -38,8 +38,6 @@ class Quantity:
     """Something that anyone could care about; less is better for all of them.
 
     Attributes:
-        label: In words.
-        unit: Of the value as shown.
         least: Smallest value that can be told from nothing [unit]: no change is given in per cent of less.
         column: Of a simulation's tasks; empty: it is of the whole system.
         per: Units of that column in one unit.

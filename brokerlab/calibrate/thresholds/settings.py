@@ -63,16 +63,6 @@ class Threshold:
         return catalogue.find(self.key, component=self.component)
 
     @property
-    def place(self) -> str:
-        """``app/component``."""
-        return f"{self.row.app}/{self.component}"
-
-    @property
-    def integer(self) -> bool:
-        """Only whole numbers."""
-        return self.row.type == "int"
-
-    @property
     def scale(self) -> Literal["linear", "log"]:
         """How it is searched: evenly, or by factors (sizes, counts, rates)."""
         return scale_of(self.row)
@@ -99,9 +89,9 @@ class Threshold:
         if value is None:
             return None
         low, high = self.rails
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole and (self.integer or not isinstance(value, float) or not isfinite(value)):
-            kind = "a whole number" if self.integer else "a number"
+        whole, integer = type(value) is int, self.row.type == "int"
+        if not whole and (integer or not isinstance(value, float) or not isfinite(value)):
+            kind = "a whole number" if integer else "a number"
             return f"{self.key}={value!r}: {kind} is needed [{self.row.unit}]"
         if not low <= value <= high:
             return f"{self.key}={value:g}: outside the guard rails {low:g} to {high:g} [{self.row.unit}]"
@@ -137,7 +127,7 @@ class Threshold:
         number = min(max(value, low), high)
         if self.scale == "log" and number not in (low, high):
             number = round(number, 1 - floor(log10(number)))
-        return round(number) if self.integer else float(f"{number:.3g}")
+        return round(number) if self.row.type == "int" else float(f"{number:.3g}")
 
     def _beside(self, value: float, near: float, step: float) -> bool:
         """Tell whether a value says nothing that a value near the current one does not."""
@@ -430,7 +420,7 @@ def _key(
 def _places(known: Threshold, name: str, shares: Sequence[str]) -> tuple[str, ...]:
     """Return the entries of the key asked for, or those of a pattern, one per share."""
     if name != known.key:
-        return (f"{known.place}/{name}",)
+        return (f"{known.row.app}/{known.component}/{name}",)
     if scope_names(name)[0] and not shares:
         example = name.replace("<gshare>", "Express")
         raise ConfigError(f"{name}: no global share is known; name one, as in {example}")

@@ -130,7 +130,7 @@ def test_what_a_study_sends_to_chunks_can_be_sent(monkeypatch: pytest.MonkeyPatc
     exact = jobs.select("pandaid", allocated=pl.col("maxpss_kb") / 1024)
     tables = []
     for each in (far, whole):
-        monkeypatch.setattr(module, "_inputs", lambda *_, each=each: each)
+        monkeypatch.setattr(module, "load", lambda *_, each=each, **__: each)
         found = translate(None, exact, question=kills(n_boot=50), minima=(None, 500), **grid)
         tables.append(found.table)
     assert_frame_equal(*tables)

@@ -31,7 +31,7 @@ def answered(quantities, tasks, allocations, *, max_exceed=0.03, **how):
     inputs = toys.inputs(quantities, tasks)
     plain = {"ranks": (75, 85, 95), "margins": (5, 10, 20), "minima": (None,)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MODULE, "_inputs", lambda *_: inputs)
+        patch.setattr(MODULE, "load", lambda *_, **__: inputs)
         question = kills(max_exceed, n_boot=300, seed=1)
         return translate(None, allocations, question=question, **(plain | how))
 
@@ -285,7 +285,7 @@ def test_the_minimum_that_acts_is_that_of_the_current_setting(history):
     config = Config.empty().with_values({"SCOUT_RAMCOUNT_MIN": 90_000})
     inputs = toys.inputs(quantities, tasks, config)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MODULE, "_inputs", lambda *_: inputs)
+        patch.setattr(MODULE, "load", lambda *_, **__: inputs)
         made = translate(
             None,
             exactly(quantities),
