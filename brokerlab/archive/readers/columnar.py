@@ -1,5 +1,6 @@
 """Read Parquet files, canonical or database exports, in bounded memory."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 
 from brokerlab.archive.readers.detect import Detected, truncated
 from brokerlab.archive.readers.records import Batch, numbered
+from brokerlab.errors import DataError
 
 BATCH_ROWS = 131_072
 """Rows held at a time."""
@@ -27,6 +29,7 @@ def read(path: Path, detected: Detected) -> Iterator[Batch]:
             binary_type=pa.binary_view(),
         ) as source:
             for piece in source.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+                _refuse_broken_text(path, piece, first)
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 yield Batch(table, _with_path(frame, detected), numbered(frame, first))
                 first += len(frame)
@@ -35,6 +38,19 @@ def read(path: Path, detected: Detected) -> Iterator[Batch]:
                 yield Batch(table, _with_path(frame, detected), numbered(frame))
     except (pa.ArrowException, OSError) as error:
         raise truncated(path, "Parquet", error) from error
+
+
+def _refuse_broken_text(path: Path, piece: pa.RecordBatch, first: int) -> None:
+    """Refuse text that is not UTF-8, by column and row: neither Arrow nor Polars looks at it, and what reads it later fails."""
+    wrong = []
+    for name, values in zip(piece.schema.names, piece.columns, strict=True):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            at = re.match(r"Invalid UTF8 sequence at string index (\d+)$", str(error))
+            wrong.append(f"{name} of row {first + int(at[1])}" if at else f"{name}: {error}")
+    if wrong:
+        raise DataError(f"{path}: {', '.join(wrong)}: not UTF-8; write the file with text that is")
 
 
 def _with_path(frame: pl.DataFrame, detected: Detected) -> pl.DataFrame:

@@ -4,6 +4,8 @@ import gzip
 import json
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from brokerlab import archive
@@ -158,6 +160,17 @@ def test_a_wrong_encoding_far_inside_the_file(tmp_path):
     path = tmp_path / "resource_types.csv"
     path.write_bytes(b"resource_name,mincore\n" + b"A,1\n" * 400_000 + b"\xe9,1\n")
     with pytest.raises(DataError, match="wrong encoding"):
+        batches(path)
+
+
+def test_a_wrong_encoding_in_parquet(tmp_path):
+    path = tmp_path / "resource_types.parquet"
+    latin = pa.array([b"fine", b"\xe9", None], pa.binary())
+    text = pa.StringArray.from_buffers(
+        3, latin.buffers()[1], latin.buffers()[2], latin.buffers()[0]
+    )
+    pq.write_table(pa.table({"resource_name": text, "mincore": [1, 2, 3]}), path)
+    with pytest.raises(DataError, match=r"parquet: resource_name of row 2: not UTF-8"):
         batches(path)
 
 
