@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -23,15 +25,21 @@ def pytest_configure() -> None:
         os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search for no garbage while tests are collected: nearly all that is made then stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Leave the tests and the library themselves out of every later search for garbage: a tenth of the run was that."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let modules go at the end, as without tests."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)  # modules go at the end, as without tests
 
 
 @pytest.fixture(autouse=True)
