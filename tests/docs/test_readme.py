@@ -16,7 +16,7 @@ EXAMPLES = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")  # wrong policies are told
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
+    synthesise(tmp_path / "data" / "demo", jobs=800, days=3, seed=1)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", EXAMPLES, flags=re.DOTALL)
     assert len(blocks) == 10
@@ -42,7 +42,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_the_first_minute_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
+    synthesise(tmp_path / "data" / "demo", jobs=800, days=3, seed=1)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) == 2

@@ -142,14 +142,16 @@ FEW: dict[str, dict[str, object]] = {
     "analysis-replay": {"switch_sample": 0, "points": 3, "keys": ["CAP_RUNNING_USER_JOBS"]},
     "brokerage-replay": {"switch_sample": 0, "points": 3, "keys": ["NQUEUED_SAT_CAP"]},
     "thresholds": {"screen_days": 1, "points": 2, "keys": ["NQUEUED_SAT_CAP"]},
+    "walltime-estimator": {"models": ["hierarchy"]},
 }
-"""Reports that try many settings, and what they try in every run."""
+"""Reports that try many settings or models, and what they try in every run; that of memory tries all models."""
 USUAL: dict[str, dict[str, object]] = {
     "analysis-replay": {"points": 3},
     "brokerage-replay": {"points": 3},
     "thresholds": {"points": 2},
+    "walltime-estimator": {},
 }
-"""What they try in a long run: all keys and switches, of each key the fewest values."""
+"""What they try in a long run: all keys, switches and models, of each key the fewest values."""
 
 
 def _texts(page: object) -> Iterator[str]:

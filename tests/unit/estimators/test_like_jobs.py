@@ -21,6 +21,7 @@ from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring.judged import exact
 from brokerlab.estimators.sources import of_log
 from tests.estimator_kit import assert_never_looks_ahead, random_records
+from tests.examples import examples
 
 NONE = np.zeros((3, 1), np.int64)
 """Nothing was promised yet."""
@@ -83,7 +84,7 @@ def test_nothing_of_the_future_is_known(quantity, made):
     assert_never_looks_ahead(made(quantity), records, cuts=3, rtol=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10**6), cut=st.integers(1, 139), factor=st.floats(0.1, 50))
 def test_run_times_of_open_jobs_do_not_matter(seed, cut, factor):
     """Run times of all jobs that have not ended at a submission change; what was predicted does not."""
