@@ -229,28 +229,20 @@ def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
 
 
 def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
-    notes = [OWN_RETRIES, SAME_TASKS]
-    if judged.n_overlapping:
-        notes.append(
-            f"{judged.n_overlapping:,} jobs of the tasks that a setting was chosen on ended after the tasks that score it had "
-            "begun: they could not have been known yet."
-        )
-    if counts["tasks_without_allocations"]:
-        notes.append(
-            f"{counts['tasks_without_allocations']} tasks have no allocation of {name}: the setting is judged on "
-            "them too, for it acts on them; the comparison leaves them out."
-        )
-    if counts["jobs_without_allocation"]:
-        notes.append(
-            f"{counts['jobs_without_allocation']:,} of {counts['jobs']:,} jobs have no allocation of "
-            f"{name}: the current setting stands in for them."
-        )
-    if judged.judgement.cheapest_within is None:
-        notes.append(
-            f"No member of the family keeps the limit of {short_percent(limit_of(judged.judgement))} with room for chance: "
-            "the nearest setting is the one that exceeds it least."
-        )
-    return tuple(notes)
+    without, jobs = counts["tasks_without_allocations"], counts["jobs_without_allocation"]
+    notes = {
+        OWN_RETRIES: True,
+        SAME_TASKS: True,
+        f"{judged.n_overlapping:,} jobs of the tasks that a setting was chosen on ended after the tasks that score it had "
+        "begun: they could not have been known yet.": judged.n_overlapping,
+        f"{without} tasks have no allocation of {name}: the setting is judged on them too, for it acts on them; the comparison "
+        "leaves them out.": without,
+        f"{jobs:,} of {counts['jobs']:,} jobs have no allocation of {name}: the current setting stands in for them.": jobs,
+        f"No member of the family keeps the limit of {short_percent(limit_of(judged.judgement))} with room for chance: "
+        "the nearest setting is the one that exceeds it least.": judged.judgement.cheapest_within
+        is None,
+    }
+    return tuple(note for note, applies in notes.items() if applies)
 
 
 def _check(allocations: Any) -> pl.DataFrame:

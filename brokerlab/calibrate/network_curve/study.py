@@ -187,10 +187,9 @@ def study_weights(
         judged = replace(judged, coverage=covered)
     scored = units["unit"].filter(judged.chosen >= 0).implode()
     scores = ranked.take(ranked.rows["unit"].is_in(scored).to_numpy())
+    ranking = _ranking(scores, weights, now, gain_of(judged.quantity(LOSS)), question)
     facts = {"n_links_scored": judged.n_scored, "n_links": judged.n_units}
-    study = Study(judgement=judged, ranking=pl.DataFrame(), facts=facts)
-    ranking = _ranking(scores, weights, now, study.gain, question)
-    return replace(study, ranking=ranking), scores
+    return Study(judgement=judged, ranking=ranking, facts=facts), scores
 
 
 def _ranking(
@@ -377,8 +376,6 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     correlation of the queue with the rate at which the link delivers.
     """
     kept = queues.filter(pl.col("wait_h") > 0)
-    if kept.height < 3:
-        return {"n_queues": kept.height}
     rate = pl.col("n_queued") / pl.col("wait_h")
     facts = kept.select(
         n_queues=pl.len(),

@@ -87,10 +87,7 @@ class Comparison(Result):
 
     def quantity(self, name: str) -> dict[str, Any]:
         """Return one line of the table."""
-        rows = self.table.filter(pl.col("quantity") == name)
-        if rows.is_empty():
-            raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
-        return rows.row(0, named=True)
+        return self.table.row(by_predicate=pl.col("quantity") == name, named=True)
 
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
