@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from brokerlab.estimators.quantiles.features import CATEGORIES
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 TREES = 100  # per knot
+BINS = 255  # of a column, the most that boosting has
 ROWS_AT_ONCE = 250_000  # what is predicted for is copied
 PENALTY = 1e-4  # of a line's absolute slopes: picks one of several sets of slopes that fit alike
 TOLD_APART = 12  # kinds, and queues, by lines
@@ -62,6 +62,7 @@ class Trees:
 
     models: Sequence[Any]  # of scikit-learn
     used: BoolArray  # (p,) columns that the models were fitted to
+    edges: Sequence[FloatArray]  # of each of these: `bin_edges`
     apart: Apart  # how far knots may be from each other
 
     @classmethod
@@ -72,6 +73,11 @@ class Trees:
         used = usable(sample.x, sample.task)
         used[-1] = True  # a model needs a column, also one that does not vary
         n_categories = np.count_nonzero(used[: len(CATEGORIES)])  # they come first
+        columns = sample.x[:, used].T
+        edges = [
+            np.empty(0) if place < n_categories else bin_edges(column, sample.weight)
+            for place, column in enumerate(columns)
+        ]
         models = []
         for level in KNOTS:
             x, y, weight = sample.weighted(level)
@@ -87,15 +93,17 @@ class Trees:
                 random_state=seed,
             )
             with _one_thread():
-                models.append(model.fit(x[:, used], y, sample_weight=weight))
-        return cls(models, used, sample.apart())
+                models.append(
+                    model.fit(columns_in_bins(x[:, used], edges), y, sample_weight=weight)
+                )
+        return cls(models, used, edges, sample.apart())
 
     def quantiles(self, x: FloatArray) -> FloatArray:
         """Return the (n, 3) quantiles."""
         result = np.empty((len(x), len(KNOTS)))
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            values = x[part][:, self.used]
+            values = columns_in_bins(x[part][:, self.used], self.edges)
             with _one_thread() if len(values) < FEW_ROWS else nullcontext():
                 for knot, model in enumerate(self.models):
                     result[part, knot] = model.predict(values)
@@ -103,21 +111,60 @@ class Trees:
 
     def state(self) -> dict[str, Any]:
         """Return the three models."""
-        return {"models": list(self.models), "used": self.used, "apart": asdict(self.apart)}
+        return {
+            "models": list(self.models),
+            "used": self.used,
+            "edges": list(self.edges),
+            "apart": asdict(self.apart),
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what :meth:`state` was made of."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        models, used = list(state["models"]), state["used"]
-        if len(models) != len(KNOTS) or any(
-            type(model) is not HistGradientBoostingRegressor
-            or model.n_features_in_ != np.count_nonzero(used)
-            for model in models
+        models, used, edges = list(state["models"]), state["used"], list(state["edges"])
+        if (
+            len(models) != len(KNOTS)
+            or len(edges) != np.count_nonzero(used)
+            or any(
+                type(model) is not HistGradientBoostingRegressor
+                or model.n_features_in_ != len(edges)
+                for model in models
+            )
         ):
             raise ValueError("no boosted models of these columns")
-        return cls(models, used, Apart(**state["apart"]))
+        return cls(models, used, edges, Apart(**state["apart"]))
+
+
+def bin_edges(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the upper edges of at most 255 bins of like weight, but for the last one; none where there are no more values than bins.
+
+    They are those of scikit-learn, which sorts a column anew for each of them where rows have weights.
+
+    Source: Hyndman and Fan, The American Statistician 50 (1996) 361, definition 2.
+    """
+    order = np.argsort(values)
+    order = order[~np.isnan(values[order]) & (weight[order] > 0)]
+    ascending = values[order]
+    if np.unique(ascending).size <= BINS:
+        return np.empty(0)
+    reached = np.cumsum(weight[order])
+    asked = np.linspace(0, 100, BINS + 1)[1:-1] / 100 * reached[-1]
+    place = np.searchsorted(reached, asked)
+    above = place + (reached[place] - asked <= np.finfo(float).eps)
+    edges: FloatArray = np.unique((ascending[place] + ascending[above]) / 2)
+    return edges
+
+
+def columns_in_bins(x: FloatArray, edges: Sequence[FloatArray]) -> FloatArray:
+    """Return (n, p) columns, those with edges as the numbers of their bins."""
+    result = x.copy()
+    for column, of in zip(result.T, edges, strict=True):
+        if of.size:
+            there = ~np.isnan(column)
+            column[there] = np.searchsorted(of, column[there])
+    return result
 
 
 @dataclass(frozen=True)
@@ -136,21 +183,15 @@ class Lines:
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:  # noqa: ARG003 - as trees are fitted
         """Solve three linear programmes."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import QuantileRegressor
-
         made = _columns(sample.x)
         sd = np.where(usable(made, sample.task), made.std(axis=0), 0.0)
         ranges = np.array([made.mean(axis=0), sd, made.min(axis=0), made.max(axis=0)])
         slopes, intercepts = [], []
         for level in KNOTS:
             x, y, weight = sample.weighted(level)
-            line = QuantileRegressor(quantile=level, alpha=PENALTY, solver="highs")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                line.fit(_scale(_columns(x), ranges), y, sample_weight=weight)
-            slopes.append(line.coef_)
-            intercepts.append(line.intercept_)
+            line = fit_line(_scale(_columns(x), ranges), y, weight, level)
+            slopes.append(line[1:])
+            intercepts.append(line[0])
         return cls(ranges, np.array(slopes), np.array(intercepts), sample.apart())
 
     def quantiles(self, x: FloatArray) -> FloatArray:
@@ -171,6 +212,35 @@ class Lines:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what :meth:`state` was made of."""
         return cls(**{**state, "apart": Apart(**state["apart"])})
+
+
+def fit_line(x: FloatArray, y: FloatArray, weight: FloatArray, level: float) -> FloatArray:
+    r"""Return intercept and slopes (1 + q,) of a quantile: of least weighted loss and `PENALTY`.
+
+    They are the multipliers of the dual programme, which has a row per slope instead of one per job:
+
+    .. math:: \max_a \sum_i a_i y_i, \quad \sum_i a_i = 0, \quad
+              \Big|\sum_i a_i x_{ij}\Big| \le penalty \sum_i w_i, \quad (level - 1) w_i \le a_i \le level \, w_i
+
+    Source: Koenker, Bassett, Econometrica 46 (1978) 33, doi:10.2307/1913643.
+    """
+    from scipy.optimize import linprog
+
+    used = np.flatnonzero(x.any(axis=0))
+    rows = np.vstack([np.ones(len(x)), x[:, used].T])
+    most = np.full(len(rows), PENALTY * weight.sum())
+    most[0] = 0.0
+    ends = np.concatenate([np.outer(weight, [level - 1, level]), np.outer(most, [-1, 1])])
+    solved = linprog(
+        np.concatenate([-y, np.zeros(len(rows))]),
+        A_eq=np.hstack([rows, -np.eye(len(rows))]),
+        b_eq=np.zeros(len(rows)),
+        bounds=ends,
+        method="highs-ds",
+    )
+    result = np.zeros(1 + x.shape[1])
+    result[[0, *(1 + used)]] = -solved.eqlin.marginals
+    return result
 
 
 def _columns(x: FloatArray) -> FloatArray:

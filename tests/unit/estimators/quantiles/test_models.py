@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,8 +11,12 @@ import pytest
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
 from brokerlab.estimators.quantiles.features import CATEGORIES, FEATURES
 from brokerlab.estimators.quantiles.models import (
+    BINS,
+    PENALTY,
     Sample,
     Trees,
+    columns_in_bins,
+    fit_line,
     independent_values,
     reached,
     redistribute,
@@ -45,6 +51,44 @@ def test_only_kind_and_queue_are_categories_whatever_is_unknown(unknown):
         assert (expected if n_left else None) == (
             None if told_apart is None else told_apart.tolist()
         )
+
+
+def test_boosting_is_that_of_scikit_learn_on_the_columns_themselves():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rows = sample(size=60)
+    rng = np.random.default_rng(2)
+    rows = replace(rows, weight=rng.choice([0.25, 1.0, 2.0], rows.y.size))
+    rows.x[rng.random(rows.x.shape) < 0.1] = np.nan
+    fitted = Trees.fit(rows, seed=1)
+    assert max(each.size for each in fitted.edges) == BINS - 1
+    ours = fitted.models[1]
+    named = ("loss", "quantile", "learning_rate", "max_iter", "max_leaf_nodes", "min_samples_leaf")
+    theirs = HistGradientBoostingRegressor(
+        **{name: getattr(ours, name) for name in named},
+        categorical_features=ours.categorical_features,
+        early_stopping=False,
+    )
+    x = rows.x[:, fitted.used]
+    theirs.fit(x, rows.y, sample_weight=rows.weight)
+    new = np.where(rng.random(x.shape) < 0.5, x, rng.permutation(x) + 1e-3)
+    new[:, : len(CATEGORIES)] = x[:, : len(CATEGORIES)]
+    for values in (x, new):
+        in_bins = columns_in_bins(values, fitted.edges)
+        assert np.array_equal(ours.predict(in_bins), theirs.predict(values))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_a_line_is_that_of_scikit_learn(level):
+    from sklearn.linear_model import QuantileRegressor
+
+    rng = np.random.default_rng(3)
+    x, weight = rng.normal(size=(400, 6)), rng.uniform(0.2, 2, 400)
+    x[:, 4] = 0.0
+    y = x @ [1.0, -0.5, 0.0, 0.2, 3.0, 1e-5] + rng.exponential(size=400)
+    line = QuantileRegressor(quantile=level, alpha=PENALTY).fit(x, y, sample_weight=weight)
+    ours = fit_line(x, y, weight, level)
+    assert ours == pytest.approx(np.concatenate([[line.intercept_], line.coef_]), abs=1e-9)
 
 
 def test_worth_of_columns():
