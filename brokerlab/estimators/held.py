@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from brokerlab.compiled import compiled
 from brokerlab.estimators.estimator import GRID, Estimator, Predicted, check_levels, order
@@ -403,8 +402,27 @@ def hold(
 @cache
 def _most_misses(level: float, size: int) -> IntArray:
     """Return how many of 0, 1, 2, ... promises may miss for the upper end of the exact interval of the share kept to reach the level."""
-    most: IntArray = stats.binom.ppf(1 - CHANCE, np.arange(size), 1 - level).astype(np.int64)
+    most = np.empty(size, dtype=np.int64)
+    count_misses(1 - level, most)
     return most
+
+
+@compiled
+def count_misses(rate: float, most: IntArray) -> None:
+    """Write the least k that of n independent promises, each missed at this rate, no more are missed with all but `CHANCE`; n is the place.
+
+    From n to n + 1 the probability of k misses or fewer falls by the rate times that of exactly k.
+    """
+    k, exactly, at_most = 0, 1.0, 1.0
+    for n in range(most.size):
+        if n:
+            at_most -= rate * exactly
+            exactly *= (1 - rate) * n / (n - k)
+        while at_most < 1 - CHANCE:
+            k += 1
+            exactly *= (n - k + 1) / k * rate / (1 - rate)
+            at_most += exactly
+        most[n] = k
 
 
 def _may_miss(levels: Sequence[float], misses: Misses, more: int) -> IntArray:

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators import held
 from brokerlab.estimators.estimator import order
-from brokerlab.estimators.held import HeldBounds
+from brokerlab.estimators.held import CHANCE, HeldBounds, count_misses
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.hierarchy.kernels import keep
 from brokerlab.estimators.likejobs import LikeJobs
@@ -359,3 +360,10 @@ def test_promised_bounds_keep_their_level_where_long_jobs_come_in_campaigns():
 def test_an_unknown_quantity_is_refused():
     with pytest.raises(ConfigError, match="walltime"):
         LikeJobs("walltim")
+
+
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.9, 0.95, 0.999])
+def test_what_may_be_missed_is_a_quantile_of_the_binomial(level):
+    most = np.empty(5_000, dtype=np.int64)
+    count_misses(1 - level, most)
+    assert np.array_equal(most, stats.binom.ppf(1 - CHANCE, np.arange(5_000), 1 - level))
