@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
-from brokerlab.compiled import compiled
+from brokerlab.compiled import compiled, compiled_in_place
 from brokerlab.estimators.estimator import Ordered, Past, Predicted, codes, known, order
 from brokerlab.estimators.records import Quantity, check_quantity, checked
 from brokerlab.numerics import FloatArray, IntArray
@@ -26,43 +26,104 @@ MEDIAN = 0.5
 _REQUEST, _CORES, _USED, _LIMIT = range(4)
 
 
+class Latest(NamedTuple):
+    """Latest jobs, a ring: rows as of `walk`, and their places in two ascending orders."""
+
+    rows: FloatArray  # (room, 4)
+    by_use: IntArray  # (room,) of what they used; looked at of a task's own jobs
+    by_share: IntArray  # (room,) of the share of their request, or what they used without one
+    ended: int  # how many there were, ever
+
+
+@compiled_in_place
+def moved(rows: FloatArray, place: int, asked: float) -> float:
+    """Return what a job would have used with another request."""
+    requested, used = rows[place, _REQUEST], rows[place, _USED]
+    if np.isfinite(asked) and np.isfinite(requested) and requested != asked:
+        return float(used + (asked - requested))
+    return float(used)
+
+
+@compiled_in_place
+def likeness(rows: FloatArray, place: int, asked: float, cores: float) -> float:
+    """Return how much a job counts beside one of its own request and cores; 0 where only one of the two has a request."""
+    requested = rows[place, _REQUEST]
+    if np.isfinite(requested) != np.isfinite(asked):
+        return 0.0
+    far = abs(rows[place, _CORES] - cores) / CORES_WIDTH
+    if np.isfinite(asked) and requested != asked:
+        far += abs(requested - asked) / REQUEST_WIDTH
+    return float(np.exp(-far))
+
+
+@compiled_in_place
+def put_in_order(by: IntArray, rows: FloatArray, asked: float, ended: int) -> None:
+    """Put the latest of so many jobs into the order of what they used, or would have with another request; the oldest one leaves it."""
+    held, place = min(ended - 1, by.size), (ended - 1) % by.size
+    if held == by.size:
+        taken = 0
+        while by[taken] != place:
+            taken += 1
+        held -= 1
+        for k in range(taken, held):
+            by[k] = by[k + 1]
+    value = moved(rows, place, asked)
+    while held and moved(rows, by[held - 1], asked) > value:
+        by[held] = by[held - 1]
+        held -= 1
+    by[held] = place
+
+
 @compiled
 def like_uses(
-    own: FloatArray, every: FloatArray, job: FloatArray, reached: FloatArray
+    own: Latest, every: Latest, job: FloatArray, reached: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return what a job may use, ascending, and how many like jobs of its task there are.
 
-    Rows of ``own`` (the latest first), ``every`` and ``job`` are those of `LikeJobs`. Written are the probabilities up to
-    each value, a row per weight of `PLAIN`.
+    ``own`` are the latest jobs of its task, ``every`` of all. Written are the probabilities up to each value, a row per
+    weight of `PLAIN`.
     """
-    m, n = own.shape[0], every.shape[0]
-    total = 2 * m + n + 1
-    values, like, plain = np.empty(total), np.zeros(total), np.zeros(total)
-    asked, alike = job[_REQUEST], 0.0
-    for k in range(m + n):
-        row = own[k] if k < m else every[k - m]
-        far, use = abs(row[_CORES] - job[_CORES]) / CORES_WIDTH, row[_USED]
-        comparable = np.isfinite(row[_REQUEST]) == np.isfinite(asked)
-        if comparable and np.isfinite(asked) and row[_REQUEST] != asked:
-            far += abs(row[_REQUEST] - asked) / REQUEST_WIDTH
-            use += asked - row[_REQUEST]
-        values[k] = use
-        if k < m:
-            like[k] = np.exp(-far - k / FADING) if comparable else 0.0
-            alike += like[k]
-            values[m + n + k], plain[m + n + k] = row[_USED], np.exp(-k / FADING)
-        elif comparable:
-            like[k] = np.exp(-far) * OTHERS / ALL
-    values[total - 1], like[total - 1] = asked, UNSEEN
-    by: IntArray = np.argsort(values)
+    m, n = min(own.ended, own.by_use.size), min(every.ended, every.by_use.size)
+    asked, cores, alike = job[_REQUEST], job[_CORES], 0.0
+    faded, weight = np.empty((2, m))
+    for k in range(m):
+        place = (own.ended - 1 - k) % own.by_use.size
+        faded[place] = np.exp(-k / FADING)
+        weight[place] = likeness(own.rows, place, asked, cores) * faded[place]
+        alike += weight[place]
+    values, like, plain = np.empty(2 * m + n + 1), np.zeros(2 * m + n + 1), np.zeros(2 * m + n + 1)
+    total, i, j, k, request = 0, 0, 0, 0, True
+    while True:
+        while i < m and not weight[own.by_share[i]]:
+            i += 1
+        while j < n and np.isfinite(every.rows[every.by_share[j], _REQUEST]) != np.isfinite(asked):
+            j += 1
+        if not request and i == m and j == n and k == m:
+            break
+        own_use = moved(own.rows, own.by_share[i], asked) if i < m else np.inf
+        other_use = moved(every.rows, every.by_share[j], asked) if j < n else np.inf
+        plain_use = own.rows[own.by_use[k], _USED] if k < m else np.inf
+        value = min(own_use, other_use, plain_use)
+        if request and asked <= value:
+            value, like[total], request = asked, UNSEEN, False
+        elif k < m and plain_use == value:
+            plain[total] = faded[own.by_use[k]]
+            k += 1
+        elif i < m and own_use == value:
+            like[total] = weight[own.by_share[i]]
+            i += 1
+        else:
+            like[total] = likeness(every.rows, every.by_share[j], asked, cores) * OTHERS / ALL
+            j += 1
+        values[total] = value
+        total += 1
     for w in range(PLAIN.size):
         above = 0.0
         for k in range(total):
-            above += like[by[k]] + PLAIN[w] * plain[by[k]]
+            above += like[k] + PLAIN[w] * plain[k]
             reached[w, k] = above
         reached[w, :total] /= above
-    ordered: FloatArray = values[by]
-    return ordered, alike
+    return values[:total], alike
 
 
 @compiled
@@ -90,17 +151,18 @@ def walk(
     ``first`` on for its latest jobs.
     """
     kept, count = np.empty((room.sum(), jobs.shape[1])), np.zeros(room.size, dtype=np.int64)
+    by_use, by_share = np.empty((2, room.sum()), dtype=np.int64)
     latest, ended = np.empty((ALL, jobs.shape[1])), 0
-    own = np.empty((OWN, jobs.shape[1]))
+    latest_by_share = np.empty(ALL, dtype=np.int64)
     reached = np.empty((PLAIN.size, 2 * OWN + ALL + 1))
     for event in events:
         row = event if event >= 0 else ~event
         t = task[row]
+        part = slice(first[t], first[t] + room[t])
+        own = Latest(kept[part], by_use[part], by_share[part], count[t])
+        every = Latest(latest, latest_by_share, latest_by_share, ended)
         if row >= past:
-            m = min(count[t], room[t])
-            for k in range(m):
-                own[k] = kept[first[t] + (count[t] - 1 - k) % room[t]]
-            values, alike = like_uses(own[:m], latest[: min(ended, ALL)], jobs[row], reached)
+            values, alike = like_uses(own, every, jobs[row], reached)
             c = np.searchsorted(ALIKE, alike)
         if event < 0:
             best = np.argmin(losses[c])
@@ -114,10 +176,12 @@ def walk(
                 losses[c, w] += abs(
                     np.exp(min(middle, jobs[row, _LIMIT])) - np.exp(jobs[row, _USED])
                 )
-        kept[first[t] + count[t] % room[t]] = jobs[row]
+        kept[first[t] + count[t] % room[t]] = latest[ended % ALL] = jobs[row]
         count[t] += 1
-        latest[ended % ALL] = jobs[row]
         ended += 1
+        put_in_order(own.by_use, own.rows, np.inf, count[t])
+        put_in_order(own.by_share, own.rows, 0.0, count[t])
+        put_in_order(every.by_share, latest, 0.0, ended)
 
 
 class LikeJobs(Ordered):
