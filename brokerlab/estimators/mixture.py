@@ -483,12 +483,14 @@ def _kernel(
 ) -> FloatArray:
     """Return Student kernels of several widths [cells], mixed by their shares."""
     reach = min(int(REACH * width * widths.max()) + 1, cells)
-    kernel = np.zeros(2 * reach + 1)
+    kernel, one = np.zeros((2, 2 * reach + 1))
     for b in range(widths.size):
+        for r in range(reach + 1):
+            one[reach + r] = (1 + (r / (width * widths[b])) ** 2 / nu) ** (-0.5 * nu - 0.5)
+            one[reach - r] = one[reach + r]
         total = 0.0
-        for r in range(-reach, reach + 1):
-            total += (1 + (r / (width * widths[b])) ** 2 / nu) ** (-0.5 * nu - 0.5)
-        for r in range(-reach, reach + 1):
-            part = (1 + (r / (width * widths[b])) ** 2 / nu) ** (-0.5 * nu - 0.5)
-            kernel[r + reach] += shares[b] * part / total
+        for r in range(one.size):
+            total += one[r]
+        for r in range(one.size):
+            kernel[r] += shares[b] * one[r] / total
     return kernel
