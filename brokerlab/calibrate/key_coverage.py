@@ -389,9 +389,10 @@ def _screen(
         scopes = {"workflow": list(Limits.of(config, workflows).heartbeat_s)}
     trials = [trial_of(config, row, scopes, switches=switches_of(row.key, scouts)) for row in rows]
     decide, n_decided = prepare(_Asked(source, rules, config, end, trials))
-    result = {}
+    result, bases = {}, {one.base.digest: one.base for one in trials}
+    decided = {digest: decide(base) for digest, base in bases.items()}
     for trial in trials:
-        base = decide(trial.base)
+        base = decided[trial.base.digest]
         names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)
         changed = {
             value: changed_outcomes(base, decide(other), names)[names[0]].n_unique()
