@@ -176,7 +176,8 @@ class WhatIf(Protocol):
     """A simulation of a period under several configurations, side by side where that is cheaper.
 
     The same seed gives every job the same draws under every configuration (common random numbers), whichever others are
-    asked with it. One with an attribute ``digest`` (text that changes whenever its answers may) can be kept in a store.
+    asked with it. One with an attribute ``digest`` (text that changes whenever its answers may) can be kept in a store; one with
+    ``together`` (of the number of seeds and the period: how many settings it simulates side by side) is asked so many first.
     """
 
     def __call__(
@@ -220,10 +221,13 @@ class GridWhatIf:
         self, configs: Sequence[Config], seeds: tuple[int, ...], period: Period
     ) -> Iterator[simulation.Outcome]:
         """Simulate a period under several settings, as many side by side as fit into memory."""
-        world = self.world(period)
-        together = max(MOST_JOBS // max(len(seeds) * world.jobs.height, 1), 1)
+        world, together = self.world(period), self.together(len(seeds), period)
         for first in range(0, len(configs), together):
             yield from simulation.run_each(world, configs[first:][:together], seeds=seeds)
+
+    def together(self, n_seeds: int, period: Period) -> int:
+        """Return how many settings are simulated side by side."""
+        return max(MOST_JOBS // max(n_seeds * self.world(period).jobs.height, 1), 1)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the worlds behind."""

@@ -56,7 +56,7 @@ from brokerlab.numerics import FloatArray
 
 
 PAYS_S = 60.0
-"""Work from which it is cut for other processes [s]: one needs seconds to start, and settings side by side cost a part each."""
+"""Work from which it is cut for other processes [s of the processor]: one needs seconds to start, and settings side by side cost a part each."""
 FAILURES = (BrokerlabError, ArithmeticError, MemoryError)
 """Errors by which a run is missing; any other is a fault of the program and ends the study."""
 KILLED = "the process that simulated it was killed twice"
@@ -129,7 +129,10 @@ class Store:
 
 @dataclass
 class Runs:
-    """The simulations of a study, in at most so many processes (``workers``; 1: no others are started); times in seconds."""
+    """The simulations of a study, in at most so many processes (``workers``; 1: no others are started).
+
+    Times in seconds; ``per_run`` of the processor, of the last ones made here.
+    """
 
     what_if: WhatIf
     store: Store = Store(Kept(None), "")
@@ -138,6 +141,7 @@ class Runs:
     n_simulated: int = 0
     n_kept: int = 0
     seconds: float = 0.0
+    per_run: float = math.inf
     _memory: dict[tuple[str, int, Period], Outcome] = field(default_factory=dict, repr=False)
 
     def outcomes(self, config: Config, block: Block) -> list[Outcome]:
@@ -167,17 +171,26 @@ class Runs:
         self.seconds += time.perf_counter() - before
 
     def _simulate(self, configs: Sequence[Config], block: Block) -> None:
-        """Simulate settings together here, what is short; else some first, to see whether processes pay for the others."""
-        per_run = self.seconds / self.n_simulated if self.n_simulated else math.inf
-        short = per_run * len(configs) * len(block.seeds) <= PAYS_S
-        first = len(configs) if short else -(-len(configs) // (self.workers + 1))
-        before = time.perf_counter()
+        """Simulate settings together here, what is short; else some first, to see whether processes pay for the others.
+
+        The time is that of the processor: where others use it, too, more processes pay less.
+        """
+        n_seeds = len(block.seeds)
+        short = self.per_run * len(configs) * n_seeds <= PAYS_S
+        first = len(configs) if short else min(self._together(block), len(configs))
+        before = time.process_time()
         self._run([Task(tuple(configs[:first]), block)])
-        rest, spent = configs[first:], time.perf_counter() - before
-        pays = self.workers > 1 and spent / first * len(rest) > PAYS_S
+        self.per_run = (time.process_time() - before) / (first * n_seeds)
+        rest = configs[first:]
+        pays = self.workers > 1 and self.per_run * len(rest) * n_seeds > PAYS_S
         size = -(-len(rest) // self.workers) if pays else len(rest)
         parts = [tuple(rest[at:][:size]) for at in range(0, len(rest), size or 1)]
         self._run([Task(part, block) for part in parts], apart=len(parts) > 1)
+
+    def _together(self, block: Block) -> int:
+        """Return how many settings the simulation does side by side, which cost little more than one alone."""
+        together = getattr(self.what_if, "together", None)
+        return 1 if together is None else int(together(len(block.seeds), block.period))
 
     def _run(self, tasks: Sequence[Task], *, apart: bool = False) -> None:
         """Make runs, here or ``apart``, in other processes; those of settings that fail together are made again one by one.

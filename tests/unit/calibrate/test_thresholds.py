@@ -298,16 +298,16 @@ def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
     monkeypatch.setattr("brokerlab.calibrate.thresholds.simulations.in_processes", in_processes)
     monkeypatch.setattr("brokerlab.calibrate.thresholds.simulations.PAYS_S", 0.0)
     runs = Runs(Toy(n_tasks=12, kills=(kills,)), workers=2)
-    values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 300, kills, 400)]
+    values = [Config.empty().with_values({CAP: value}) for value in (100, 300, kills, 400)]
     runs.ensure(values, Block(Period(*EARLY), (1,)))
     assert there == [[300, kills], [400], [300], [kills]]
     assert [(one.config, one.reason) for one in runs.missing] == [
-        (values[3].digest, "the process that simulated it was killed twice")
+        (values[2].digest, "the process that simulated it was killed twice")
     ]
-    assert runs.n_simulated == 4
-    assert len(runs.outcomes(values[4], Block(Period(*EARLY), (1,)))) == 1
+    assert runs.n_simulated == 3
+    assert len(runs.outcomes(values[3], Block(Period(*EARLY), (1,)))) == 1
     with pytest.raises(InsufficientDataError, match="killed twice"):
-        runs.outcomes(values[3], Block(Period(*EARLY), (1,)))
+        runs.outcomes(values[2], Block(Period(*EARLY), (1,)))
 
 
 def test_replications_are_added_to_rivals_only():
