@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
+from brokerlab.brokerage.engine.pairs import Plans
 from brokerlab.brokerage.engine.steps import value_at
 from brokerlab.brokerage.replaying.counts import LABEL
 from brokerlab.brokerage.replaying.places import RATE_DELAY_S, RATE_WINDOW_S
@@ -135,15 +136,16 @@ def counted_of(rows: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     )
     counted = counted.sort("kind")
     world, queue, group, state = kinds.values(counted["kind"])
-    return counted.select(
-        world=pl.Series(world),
-        computingsite=arrays.queue_names.gather(queue),
-        jobstatus=STATUSES.gather(state),
-        njobs="njobs",
-        ncores=counted["njobs"] * arrays.group_cores[group],
-        traffic="traffic",
-        measured="measured",
-    ).hstack(arrays.groups[pl.Series(group)])
+    keys = {
+        "world": world,
+        "computingsite": arrays.queue_names[queue],
+        "jobstatus": STATUSES[state],
+        "njobs": counted["njobs"],
+        "ncores": counted["njobs"].to_numpy() * arrays.group_cores[group],
+        "traffic": counted["traffic"],
+        "measured": counted["measured"],
+    }
+    return pl.DataFrame(keys).hstack(arrays.groups[group])
 
 
 def by_share(rows: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
@@ -155,7 +157,7 @@ def by_share(rows: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
 
 
-def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
+def disk_traffic(base: pl.LazyFrame) -> pl.LazyFrame:
     """Return the mean disk traffic per core of running jobs that have one, by queue [kB/s]; ``base``: all jobs, counted."""
     running = base.filter(pl.col("jobstatus") == STATUSES[IN_SLOTS], pl.col("measured") > 0)
     return running.group_by("world", "computingsite").agg(
@@ -163,17 +165,35 @@ def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+COUNTED = (
+    *("job_stats", "job_stats_rt", "job_stats_workqueue", "job_stats_gshare_only"),
+    *("transferring_by_nucleus", "core_stats", "diskio_usage", "task_resource_types"),
+)
+"""Count tables of the brokerage of production."""
+
+
 def tables_of(
-    counted: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
+    counted: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame, plans: Plans
 ) -> dict[str, pl.DataFrame]:
     """Make the count tables of the brokerage of production from a census; ``task_resource_types`` is of the tasks wanted.
 
     Source: production-jobs.md.
     """
-    base = counted_of(counted, arrays)
+    frames = {
+        "base": counted_of(counted, arrays),
+        "of_tasks": _counted_of_tasks(counted, arrays, wanted),
+    }
+    tables = plans.run("tables", frames, lambda lazy: _tables(**lazy, resource=resource))
+    return dict(zip(COUNTED, tables, strict=True))
+
+
+def _tables(
+    base: pl.LazyFrame, of_tasks: pl.LazyFrame, resource: pl.DataFrame
+) -> list[pl.LazyFrame]:
+    """Return the plans of the count tables, in their order."""
     site, status = "computingsite", "jobstatus"
 
-    def summed(rows: pl.DataFrame, *by: str, what: str = "njobs") -> pl.DataFrame:
+    def summed(rows: pl.LazyFrame, *by: str, what: str = "njobs") -> pl.LazyFrame:
         return rows.group_by("world", *by).agg(pl.col(what).sum())
 
     names = resource.select(pl.col("workqueue_id").cast(pl.Int64), gshare="queue_name")
@@ -182,42 +202,45 @@ def tables_of(
     rest = base.clear() if names.is_empty() else base.filter(~mine)
     by_share = summed(base, "gshare", site, "resource_type", status)
     by_queue = summed(own, "workqueue_id", site, "resource_type", status)
-    by_queue = by_queue.join(names, on="workqueue_id").select(by_share.columns)
+    by_queue = by_queue.join(names.lazy(), on="workqueue_id").select(
+        "world", "gshare", site, "resource_type", status, "njobs"
+    )
     moving = base.filter(pl.col(status) == STATUSES[MOVING_OUT]).drop_nulls("nucleus")
     running = base.filter(pl.col(status) == STATUSES[IN_SLOTS])
-    return {
-        "job_stats": summed(base, site, "gshare", status),
-        "job_stats_rt": pl.concat([by_share, by_queue]),
-        "job_stats_workqueue": summed(own, site, "workqueue_id", status),
-        "job_stats_gshare_only": summed(rest, site, "gshare", status),
-        "transferring_by_nucleus": summed(moving, site, "nucleus"),
-        "core_stats": summed(running, site, status, what="ncores"),
-        "diskio_usage": disk_traffic(base),
-        "task_resource_types": _types_of_tasks(counted, arrays, wanted),
-    }
+    share = pl.col("njobs") / pl.col("njobs").sum().over("world", site, "jeditaskid")
+    return [
+        summed(base, site, "gshare", status),
+        pl.concat([by_share, by_queue]),
+        summed(own, site, "workqueue_id", status),
+        summed(rest, site, "gshare", status),
+        summed(moving, site, "nucleus"),
+        summed(running, site, status, what="ncores"),
+        disk_traffic(base),
+        summed(of_tasks, site, "jeditaskid", "resource_type")
+        .filter(share >= SMALLEST_SHARE)
+        .drop("njobs"),
+    ]
 
 
-def _types_of_tasks(found: pl.DataFrame, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
-    """Return the resource types that hold at least 20 % of a task's jobs at a queue."""
+def _counted_of_tasks(rows: pl.DataFrame, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
+    """Count the jobs of the tasks wanted by world, queue, task and resource type; combinations may repeat."""
     asked = np.zeros(len(arrays.tasks) + 1, np.bool_)  # the last one stands for jobs of no task
     asked[wanted] = True
-    rows = np.flatnonzero(asked[arrays.task[found["job"]]])
-    job = found["job"].to_numpy()[rows]
-    where = (found[name].to_numpy()[rows] for name in ("world", "queue"))
+    places = np.flatnonzero(asked[arrays.task[rows["job"]]])
+    job = rows["job"].to_numpy()[places]
+    where = (rows[name].to_numpy()[places] for name in ("world", "queue"))
     kinds = _Kinds((*where, arrays.task[job], arrays.group[job]))
     counted = pl.DataFrame({"kind": kinds.numbers}).group_by("kind").len("njobs")
     world, queue, task, group = kinds.values(counted["kind"])
-    keys = ["world", "computingsite", "jeditaskid"]
-    of_types = counted.select(
-        world=pl.Series(world),
-        computingsite=arrays.queue_names.gather(queue),
-        jeditaskid=pl.Series(arrays.tasks[task], dtype=pl.Int64),
-        resource_type=arrays.groups["resource_type"].gather(group),
-        njobs=pl.col("njobs").cast(pl.Int64),
+    return pl.DataFrame(
+        {
+            "world": world,
+            "computingsite": arrays.queue_names[queue],
+            "jeditaskid": pl.Series(arrays.tasks[task], dtype=pl.Int64),
+            "resource_type": arrays.groups["resource_type"][group],
+            "njobs": counted["njobs"].to_numpy().astype(np.int64),
+        }
     )
-    summed = of_types.group_by(*keys, "resource_type").agg(pl.col("njobs").sum())
-    share = pl.col("njobs") / pl.col("njobs").sum().over(keys)
-    return summed.filter(share >= SMALLEST_SHARE).drop("njobs")
 
 
 # --- what the brokerage of users sees ---------------------------------------------------------------------------------
@@ -311,7 +334,7 @@ class Users:
         )
         return {
             "job_stats": summed.agg(pl.col("njobs").sum()),
-            "diskio_usage": disk_traffic(base),
+            "diskio_usage": disk_traffic(base.lazy()).collect(),
             "user_job_stats": of_users,
             "user_totals": self._totals(users, tasks, worlds),
             "to_run_rate": _rate(loop, worlds, now),

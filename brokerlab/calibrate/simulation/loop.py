@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import Lazy, Plans
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.census import CENSUS, OVER, Users, look, tables_of
-from brokerlab.calibrate.simulation.patience import Patience
+from brokerlab.calibrate.simulation.patience import Patience, take_back
 from brokerlab.calibrate.simulation.state import (
     DONE,
     FINISHED,
@@ -270,6 +271,7 @@ class Loop:
             return
         self.arrays = world.arrays
         self.standing = world.standing.with_config(*self.configs)
+        self.plans = Plans()
         self.copies = []
         self.groups = self._groups()
         self.created, self.order = world.created, self.arrays.order
@@ -337,8 +339,7 @@ class Loop:
         result = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        moved = [each.patience.act(self, each.of(result), now, snapshot) for each in self.groups]
-        if any(moved):
+        if take_back(self, result, now, snapshot):
             result = self._look(now)
         asked = np.flatnonzero(self.asking)
         if not len(asked):
@@ -354,7 +355,7 @@ class Loop:
             ]
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
-            state = tables_of(result, self.arrays, wanted, self.resource)
+            state = tables_of(result, self.arrays, wanted, self.resource, self.plans)
         self._place(self._part(self._decide(asked, state, epoch)), now)
 
     def _look(self, now: int) -> pl.DataFrame:
@@ -399,10 +400,15 @@ class Loop:
             }
         )
         result = self.standing.decide(wanted.drop("task"), state, hopeless=False)
-        ranked: pl.DataFrame = (
-            result.queues.with_columns(pl.col("panda_queue").cast(pl.String))
-            .join(wanted, on=["jeditaskid", "snapshot", "world"])
-            .join(self.arrays.candidates, on="panda_queue")
+        frames = {"queues": result.queues, "wanted": wanted}
+        return self.plans.frame("placed", frames, self._places)
+
+    def _places(self, lazy: Lazy) -> pl.LazyFrame:
+        """Return the places of the world among the queues that were decided on, with their shares."""
+        return (
+            lazy["queues"].with_columns(pl.col("panda_queue").cast(pl.String))
+            .join(lazy["wanted"], on=["jeditaskid", "snapshot", "world"])
+            .join(self.arrays.candidates.lazy(), on="panda_queue")
             .filter(pl.col("queue") >= 0)
             .sort("task", "world", "panda_queue")
             .select(
@@ -411,7 +417,6 @@ class Loop:
                 world="state",
             )
         )  # fmt: skip
-        return ranked
 
     def _part(self, ranked: pl.DataFrame) -> pl.DataFrame:
         """Part the worlds whose settings place jobs otherwise, and return ``pair, queue, share`` of pairs of task and world, sorted."""

@@ -47,6 +47,10 @@ _OF_JOBS = (
 )
 
 
+WAITS = pl.col("state") <= ACTIVATED
+"""Jobs of a census that wait at their queue."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """The rules about waiting under some settings; only jobs that the brokerage placed are taken back.
@@ -109,50 +113,38 @@ class Patience:
     @property
     def key(self) -> Hashable:
         """What the settings say of jobs of production."""
-        held = self.limits
-        limits = tuple(sorted(held.heartbeat_s.items()))
         fast: tuple[float, ...] = ()
         if self.moves_fast:
             fast = *self.crowd, number(self.config, RATIO), number(self.config, FRACTION)
-        return held.defined_s, held.holding_s, limits, held.own, fast
+        return self.timeouts, fast
+
+    @property
+    def timeouts(self) -> Hashable:
+        """What the settings say of the timeouts of jobs of production."""
+        held = self.limits
+        limits = tuple(sorted(held.heartbeat_s.items()))
+        return held.defined_s, held.holding_s, limits, held.own
 
     @property
     def moves_fast(self) -> bool:
         """Whether any share has a threshold of its own, without which fast rebrokerage does nothing."""
         return bool(np.isfinite(self.crowd).any())
 
-    def act(self, loop: Loop, rows: pl.DataFrame, now: int, snapshot: int) -> bool:
-        """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
-        placed = rows.filter(loop.arrays.brokered[rows["job"]])
-        waits = placed.filter(pl.col("state") <= ACTIVATED)
-        fast = waits.clear()
-        if self.moves_fast and self._crowded(loop, rows):
-            fast = self._fast(loop, rows, waits, snapshot)
-        rest = waits
-        if fast.height:
-            rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
-        if loop.world.stage == "analysis":
-            late = self._late_users(loop, placed, rest, now, snapshot)
-        else:
-            late = self._late(loop, rest, now, snapshot)
-        leaves = pl.concat([fast, late]).partition_by("world", as_dict=True)
-        for (world,), jobs in leaves.items():
-            kernel.withdraw(loop.copies[world].state, np.sort(jobs["job"].to_numpy()), now)
-        return bool(leaves)
-
     def _crowded(self, loop: Loop, rows: pl.DataFrame) -> bool:
         """Tell whether more jobs of a share wait at any queue than its threshold, without which nothing is moved fast."""
-        waits = rows.filter(pl.col("state") <= ACTIVATED)
+        waits = rows.filter(WAITS)
         queue = waits["world"].to_numpy() * len(loop.arrays.queue_names) + waits["queue"].to_numpy()
         share = self.share[loop.arrays.group[waits["job"]]]
         waiting = np.bincount(queue * len(self.crowd) + share)
         at = np.flatnonzero(waiting)
         return bool((waiting[at] > self.crowd[at % len(self.crowd)]).any())
 
-    def _fast(
+    def fast(
         self, loop: Loop, rows: pl.DataFrame, waits: pl.DataFrame, snapshot: int
     ) -> pl.DataFrame:
         """Return the jobs that fast rebrokerage takes back: the oldest of a queue and share that has too many."""
+        if not self._crowded(loop, rows):
+            return waits.clear()
         arrays = loop.arrays
         tables = {
             "share_job_stats": by_share(rows, arrays),
@@ -171,7 +163,7 @@ class Patience:
         oldest = pl.int_range(pl.len()).over(key) < pl.col("n_moved")
         return jobs.join(wanted, on=key).sort("job").filter(oldest).select(waits.columns)
 
-    def _late(self, loop: Loop, waits: pl.DataFrame, now: int, snapshot: int) -> pl.DataFrame:
+    def late(self, loop: Loop, waits: pl.DataFrame, now: int, snapshot: int) -> pl.DataFrame:
         """Return the jobs that a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
         since, state = waits["since"].to_numpy(), waits["state"].to_numpy()
         priority, age = loop.copies[0].state.work["priority"][waits["job"]], now - since
@@ -197,7 +189,7 @@ class Patience:
         )
         return rows[judged["pandaid"].unique()]
 
-    def _late_users(
+    def late_users(
         self, loop: Loop, placed: pl.DataFrame, waits: pl.DataFrame, now: int, snapshot: int
     ) -> pl.DataFrame:
         """Return the waiting jobs of users that are brokered again: groups of a task at a queue where nothing happens."""
@@ -237,6 +229,38 @@ class Patience:
         own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
         known = places.join(own, left_on="name", right_on="panda_queue")
         return known.with_columns(panda_queue=_name("name")).drop("world", "queue", "name")
+
+
+def take_back(loop: Loop, rows: pl.DataFrame, now: int, snapshot: int) -> bool:
+    """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
+    placed = rows.filter(loop.arrays.brokered[rows["job"]])
+    waits = placed.filter(WAITS)
+    moved = (
+        each.patience.fast(loop, each.of(rows), each.of(waits), snapshot)
+        for each in loop.groups
+        if each.patience.moves_fast
+    )
+    fast = pl.concat([waits.clear(), *moved])
+    rest = waits
+    if fast.height:
+        rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
+    if loop.world.stage == "analysis":
+        late = [
+            each.patience.late_users(loop, each.of(placed), each.of(rest), now, snapshot)
+            for each in loop.groups
+        ]
+    else:
+        alike: dict[Hashable, tuple[Patience, list[int]]] = {}  # those of the same timeouts
+        for each in loop.groups:
+            alike.setdefault(each.patience.timeouts, (each.patience, []))[1].extend(each.worlds)
+        late = [
+            patience.late(loop, rest.filter(pl.col("world").is_in(worlds)), now, snapshot)
+            for patience, worlds in alike.values()
+        ]
+    leaves = pl.concat([fast, *late]).partition_by("world", as_dict=True)
+    for (world,), jobs in leaves.items():
+        kernel.withdraw(loop.copies[world].state, np.sort(jobs["job"].to_numpy()), now)
+    return bool(leaves)
 
 
 def _least(order: Sequence[TimeoutRule]) -> IntArray:
