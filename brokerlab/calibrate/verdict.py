@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,21 @@ def sentence_of(
         needed=MIN_UNITS,
         missing=f"about {n:,} {units} more" if n else f"more {units}",
     )
+
+
+def steps_of(keys: Iterable[tuple[str, Any, Any]], write: Callable[[Any], str] = str) -> str:
+    """Say what to do with keys, each with its old and its new value: keep, raise, lower; set, where one of these is null."""
+    steps = []
+    for key, old, new in keys:
+        if old is None or new is None:
+            steps.append(f"set {key} to {write(new)}")
+        elif old == new:
+            steps.append(f"keep {key} = {write(old)}")
+        else:
+            word = "raise" if new > old else "lower"
+            steps.append(f"{word} {key} from {write(old)} to {write(new)}")
+    text = " and ".join(steps)
+    return text[:1].upper() + text[1:]
 
 
 def side_of(low: float | None, high: float | None, below: str, above: str) -> str:

@@ -54,7 +54,7 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
     top_values,
 )
-from brokerlab.calibrate.verdict import Verdict, document_of, sentence_of
+from brokerlab.calibrate.verdict import Verdict, document_of, sentence_of, steps_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Window
 from brokerlab.intervals import ENDS, measured_coverage, t_factor
@@ -486,8 +486,7 @@ def propose(exchange: Study, links: Links, *, created_at: datetime) -> Verdict:
     wrong = f"{short_percent(abs(rise))} {'less' if rise < 0 else 'more'}"
     sentence = sentence_of(
         judged,
-        actions=f"{'Raise' if new > now else 'Lower'} {KEYS[0]} from {now:g} to {new:g} ({files:.0f} waiting files per unit of "
-        "throughput weight)",
+        actions=f"{steps_of([(KEYS[0], now, new)], '{:g}'.format)} ({files:.0f} waiting files per unit of throughput weight)",
         kept="Keep " + " and ".join(f"{key} = {values[key]:g}" for key in kept),
         effects=f"the rank correlation with how soon queues are delivered rises by {gained}, of the top tenth {wrong} "
         "is ranked wrongly",

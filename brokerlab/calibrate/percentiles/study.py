@@ -23,12 +23,7 @@ from brokerlab.calibrate.percentiles.parameters import (
     current_setting,
 )
 from brokerlab.calibrate.percentiles.replay import frame_of
-from brokerlab.calibrate.verdict import (
-    Verdict,
-    document_of,
-    limit_of,
-    sentence_of,
-)
+from brokerlab.calibrate.verdict import Verdict, document_of, limit_of, sentence_of, steps_of
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal import Affected, Window
 from brokerlab.gdpconfig.proposal.document import filter_problems, tasks_in_words
@@ -321,21 +316,11 @@ def _keeping(study: Study) -> str:
 
 
 def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
-    names = (parameter.rank_key, parameter.margin_key)
-    spoken = ("the rank", "the margin")
-    parts = []
-    for key, word, before, after in zip(names, spoken, old.pair, new.pair, strict=True):
-        if key is None and (parameter.rank_key or word == "the margin"):
-            continue  # fixed in the code, and another key is there to speak of
-        name = key or f"{word} of {parameter.name} (fixed in the code)"
-        if before == after:
-            parts.append(f"keep {name} = {before}")
-        else:
-            parts.append(
-                f"{'raise' if after > before else 'lower'} {name} from {before} to {after}"
-            )
-    text = " and ".join(parts)
-    return text[:1].upper() + text[1:]
+    rank = parameter.rank_key or f"the rank of {parameter.name} (fixed in the code)"
+    steps = [(rank, old.rank, new.rank)]
+    if parameter.margin_key:
+        steps.append((parameter.margin_key, old.margin_pct, new.margin_pct))
+    return steps_of(steps)
 
 
 def _effects(study: Study) -> str:

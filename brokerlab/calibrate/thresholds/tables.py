@@ -14,16 +14,10 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.judge import Judgement
-from brokerlab.calibrate.thresholds.outcomes import (
-    LIMITS,
-    QUANTITIES,
-    Outcome,
-    Period,
-    quantity_of,
-)
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Outcome, Period, quantity_of
 from brokerlab.calibrate.thresholds.settings import Key, Setting, Space, shown
 from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
-from brokerlab.calibrate.verdict import side_of
+from brokerlab.calibrate.verdict import side_of, steps_of
 from brokerlab.gdpconfig.proposal import Affected
 from brokerlab.intervals import ENDS, t_factor
 from brokerlab.numerics import percent_of
@@ -282,19 +276,13 @@ def as_is(keys: Sequence[Key]) -> str:
 
 
 def action(space: Space, setting: Setting) -> str:
-    """Say what to do with each key: raise, lower, set; nothing of values that change nothing."""
-    parts = []
+    """Say what to do with each key, but those whose value changes nothing."""
+    steps = []
     for name, value in setting.values:
         key = space.key(name)
-        if not space.entries(Setting.of({name: value})):
-            continue
-        if key.mixed or key.current is None or value is None:
-            parts.append(f"set {name} to {shown(value)}")
-        else:
-            word = "raise" if value > key.current else "lower"
-            parts.append(f"{word} {name} from {shown(key.current)} to {shown(value)}")
-    text = " and ".join(parts)
-    return text[:1].upper() + text[1:]
+        if space.entries(Setting.of({name: value})):
+            steps.append((name, None if key.mixed else key.current, value))
+    return steps_of(steps, shown)
 
 
 def effects(objective: str, table: pl.DataFrame) -> str:
