@@ -13,7 +13,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
 from tests.one_value import throttle
-from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
+from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World, checks_of
 
 CAPS = {
     "CAP_RUNNING_USER_JOBS": 100,
@@ -51,6 +51,11 @@ def of_class(task_class: int, usage: float) -> dict[str, Any]:
 def check(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Any:
     """Return why queue Q is skipped; null: it is a candidate."""
     return world.checks(rules, **settings)["Q"]
+
+
+def checks(worlds: list[World], rules: str | AnalysisRules = "document") -> list[Any]:
+    """Return the same of several worlds, decided at once."""
+    return [found["Q"] for found in checks_of(worlds, rules)]
 
 
 def weighed(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Any:
@@ -276,9 +281,9 @@ def test_two_types_of_filters():
 @pytest.mark.parametrize("status", ["offline", "brokeroff", "test", "paused"])
 def test_status(status):
     """002, ATLAS Analysis Job Brokerage: The queue status must be online unless the queues are pre-assigned."""
-    assert check(World().queue("Q", status=status)) == "status"
-    assert check(World(site="Q").queue("Q", status=status)) is None
-    assert check(World(includedsite=["Q"]).queue("Q", status=status)) is None
+    assigned = ({}, {"site": "Q"}, {"includedsite": ["Q"]})
+    worlds = [World(**task).queue("Q", status=status) for task in assigned]
+    assert checks(worlds) == ["status", None, None]
     assert (check(World(site="Q").queue("Q", status=status), PRODUCTION) is None) == (
         status != "offline"
     )
@@ -440,11 +445,12 @@ def test_a_task_that_asks_for_no_software_runs_anywhere(releases):
 
     A task without release, container and hardware needs none; production asks for a queue that publishes something.
     """
-    for task in ({}, {"architecture": "{}"}, {"architecture": "x86_64-el9-gcc13-opt"}):
-        world = World(**task).queue("Q", releases=releases)
-        assert check(world) is None
-        assert check(world, PRODUCTION) == "cache"
-    assert check(World(architecture="#x86_64").queue("Q", releases=releases)) == "cache"
+    none = ({}, {"architecture": "{}"}, {"architecture": "x86_64-el9-gcc13-opt"})
+    *worlds, hardware = (
+        World(**task).queue("Q", releases=releases) for task in (*none, {"architecture": "#x86_64"})
+    )
+    assert checks([*worlds, hardware]) == [None, None, None, "cache"]
+    assert checks(worlds, PRODUCTION) == ["cache"] * 3
 
 
 def test_auto_uses_what_is_published():
@@ -453,10 +459,10 @@ def test_auto_uses_what_is_published():
     """
     task = {"transhome": "AnalysisTransforms-AthAnalysis_24.2.30", "architecture": "x86_64-el9"}
     published = {"cmtconfigs": ["x86_64-el9"], "containers": [], "tags": [], "architectures": []}
-    for cvmfs, expected in ((["atlas"], None), ([], "cache")):
-        world = World(**task).queue("Q", releases=["AUTO"])
+    worlds = [World(**task).queue("Q", releases=["AUTO"]) for _ in range(2)]
+    for world, cvmfs in zip(worlds, (["atlas"], []), strict=True):
         world.add("sw_tags", panda_queue="Q", data=json.dumps(published | {"cvmfs": cvmfs}))
-        assert check(world) == expected
+    assert checks(worlds) == [None, "cache"]
 
 
 @pytest.mark.parametrize(("maxrss", "fits"), [(15120.0, True), (15119.0, False)])
@@ -487,12 +493,9 @@ def test_memory_ranges():
     """002, ATLAS Analysis Job Brokerage: Queues are skipped if the estimated memory usage is not included in the
     acceptable memory ranges.
     """
-    for minrss, maxrss, expected in (
-        (1800.0, 1800.0, None),
-        (1801.0, 9000.0, "highmemory"),
-        (0.0, 1799.0, "lowmemory"),
-    ):
-        assert check(World(ramcount=2000).queue("Q", minrss=minrss, maxrss=maxrss)) == expected
+    ranges = ((1800.0, 1800.0), (1801.0, 9000.0), (0.0, 1799.0))
+    worlds = [World(ramcount=2000).queue("Q", minrss=low, maxrss=high) for low, high in ranges]
+    assert checks(worlds) == [None, "highmemory", "lowmemory"]
 
 
 def test_memory_is_not_cut():
@@ -558,11 +561,16 @@ def test_direct_reading_needs_no_space_for_input():
     """002, ATLAS Analysis Job Brokerage: The first term in the above formula is zero if the queues are configured
     to read input files directly from the local storage.
     """
-    for task in ({}, {"allowinputlan": "use"}, {"uselocalio": True}, {"is_merging": True}):
-        for direct in ({"direct_access_lan": True}, {"maxinputsize": -1}):
-            assert check(World(**SCRATCH, **task).queue("Q", maxwdir=696.0, **direct)) is None
-            assert check(World(**SCRATCH, **task).queue("Q", maxwdir=695.0, **direct)) == "disk"
-    assert check(World(**SCRATCH).queue("Q", maxwdir=696.0)) == "disk"
+    enough, less = (
+        [
+            World(**SCRATCH, **task).queue("Q", maxwdir=maxwdir, **direct)
+            for task in ({}, {"allowinputlan": "use"}, {"uselocalio": True}, {"is_merging": True})
+            for direct in ({"direct_access_lan": True}, {"maxinputsize": -1})
+        ]
+        for maxwdir in (696.0, 695.0)
+    )
+    assert checks(enough) == [None] * 8
+    assert checks([*less, World(**SCRATCH).queue("Q", maxwdir=696.0)]) == ["disk"] * 9
     world = World(**SCRATCH).queue("Q", maxwdir=1000.0, direct_access_lan=True)
     assert check(world) is None
     assert check(world, PRODUCTION) == "disk"  # only tasks with allowinputlan
@@ -620,13 +628,9 @@ def test_walltime(merging):
     """
     task = {"atom_nevents": 80000, "cpuefficiency": 80.0, "basewalltime": 600.0}
     task["is_merging"] = merging
-    for queue, expected in (
-        ({"maxtime": 100600}, None),
-        ({"maxtime": 100599}, "shortwalltime"),
-        ({"mintime": 100600}, None),
-        ({"mintime": 100601}, "longwalltime"),
-    ):
-        assert check(World(**task).queue("Q", **queue)) == expected
+    limits = ({"maxtime": 100600}, {"maxtime": 100599}, {"mintime": 100600}, {"mintime": 100601})
+    found = checks([World(**task).queue("Q", **limit) for limit in limits])
+    assert found == [None, "shortwalltime", None, "longwalltime"]
 
 
 def test_capacity_is_not_cut():
@@ -646,14 +650,15 @@ def test_efficiency_of_zero():
     The base wall time is left: 10 s; in production nothing fits.
     """
     task = {"cpuefficiency": 0.0, "basewalltime": 10.0, "atom_nevents": 10}
-    for queue, expected in (
-        ({"maxtime": 100000}, None),
-        ({"maxtime": 10}, None),
-        ({"maxtime": 9}, "shortwalltime"),
-        ({"mintime": 10}, None),
-        ({"mintime": 11}, "longwalltime"),
-    ):
-        assert check(World(**task).queue("Q", **queue)) == expected
+    expected = {
+        ("maxtime", 100000): None,
+        ("maxtime", 10): None,
+        ("maxtime", 9): "shortwalltime",
+        ("mintime", 10): None,
+        ("mintime", 11): "longwalltime",
+    }
+    found = checks([World(**task).queue("Q", **dict([limit])) for limit in expected])
+    assert found == [*expected.values()]
     assert check(World(**task).queue("Q", maxtime=100000), PRODUCTION) == "shortwalltime"
 
 
@@ -664,11 +669,12 @@ def test_a_day_for_what_is_unknown(task):
     """002, ATLAS Analysis Job Brokerage: For scout, merge, or walltime-undefined jobs, skip queues if their maxtime
     is less than 24 hours.
     """
-    for maxtime, fits in ((86399, False), (86400, True)):
-        for site in (None, "Q"):  # pre-assigned queues are not exempt
-            found = check(World(site=site, **task).queue("Q", maxtime=maxtime))
-            assert (found is None) == fits
-    assert check(World().queue("Q", maxtime=86399)) is None
+    tasks = ({"site": None, **task}, {"site": "Q", **task})  # pre-assigned queues are not exempt
+    less, enough = (
+        [World(**each).queue("Q", maxtime=maxtime) for each in tasks] for maxtime in (86399, 86400)
+    )
+    assert None not in checks(less)
+    assert checks([*enough, World().queue("Q", maxtime=86399)]) == [None] * 3
 
 
 @pytest.mark.parametrize("label", ["user", "test"])

@@ -15,7 +15,7 @@ from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.matching.catchall import parse_connectivity
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import AT, World, reasons
-from tests.unit.brokerage.production_jobs.book import PUBLISHED, levelled, one, parent
+from tests.unit.brokerage.production_jobs.book import PUBLISHED, ask, levelled, one, parent
 
 NUC_DISK = {"ddm_endpoint_name": "NUC_DATADISK"}
 DISK = {"ddm_endpoint_name": "SITE_DATADISK"}
@@ -26,6 +26,12 @@ def why(world: World, **settings: Any) -> str | None:
     """Return why the only queue is skipped under the page's rules; null for a candidate."""
     (check,) = reasons(world.decided(**settings)).values()
     return check
+
+
+def whys(*worlds: World, **settings: Any) -> list[str | None]:
+    """Return the same of several worlds, decided at once."""
+    asked = [ask(world, "document", **settings) for world in worlds]
+    return [found.check for found in asked]
 
 
 def weighed(world: World, **settings: Any) -> dict[str, Any]:
@@ -86,23 +92,28 @@ def test_merge_jobs_are_freed_after_a_day(hours, free):
 @pytest.mark.parametrize("status", ["standby", "test", "brokeroff", "offline", None])
 def test_queues_must_be_online(status):
     """002, ATLAS Production Job Brokerage: The queue status must be online unless the queues are pre-assigned."""
-    assert why(one(status="online")) is None
-    assert why(one(status=status)) == "status_offline"
-    assert why(one({"site": "SITE"}, status=status)) is None
+    assert whys(one(status="online"), one(status=status), one({"site": "SITE"}, status=status)) == [
+        None,
+        "status_offline",
+        None,
+    ]
 
 
 def test_blocked_links():
     """002, ATLAS Production Job Brokerage: Skip queues if their links to the nucleus are blocked."""
-    assert why(one().link("SITE", closeness=-1)) == "link_blocked"
-    assert why(one().link("SITE", closeness=0)) is None
+    assert whys(one().link("SITE", closeness=-1), one().link("SITE", closeness=0)) == [
+        "link_blocked",
+        None,
+    ]
 
 
 def test_files_queued_on_a_link():
     """002, ATLAS Production Job Brokerage: Skip queues if over the NQUEUED_SAT_CAP(defined in gdpconfig) files queued on
     their links to the nucleus.
     """
-    assert why(one().link("SITE", queued=100), NQUEUED_SAT_CAP=100) is None
-    assert why(one().link("SITE", queued=101), NQUEUED_SAT_CAP=100) == "link_backlog"
+    assert whys(
+        one().link("SITE", queued=100), one().link("SITE", queued=101), NQUEUED_SAT_CAP=100
+    ) == [None, "link_backlog"]
 
 
 def test_storage_of_queues_that_is_not_known():
@@ -144,9 +155,11 @@ def test_inactive_queues(task):
         then = AT - timedelta(hours=hours)
         return one(task, **jobs).change("site_activity", laststart=then)
 
-    assert why(started(2.01)) == "inactive"
-    assert why(started(2)) is None
-    assert why(started(2.01, activated=0).jobs("SITE", starting=5)) is None
+    assert whys(started(2.01), started(2), started(2.01, activated=0).jobs("SITE", starting=5)) == [
+        "inactive",
+        None,
+        None,
+    ]
     plain = one({"currentpriority": 799}).change("site_activity", laststart=AT - timedelta(hours=9))
     assert why(plain) is None
 
@@ -156,8 +169,7 @@ def test_opportunistic_queues():
     with pledgedcpu=-1).
     """
     for task in ({"currentpriority": 800}, SCOUT, {"currentpriority": 800, "site": "SITE"}):
-        assert why(one(task, pledgedcpu=-1)) == "opportunistic"
-        assert why(one(task, pledgedcpu=0)) is None
+        assert whys(one(task, pledgedcpu=-1), one(task, pledgedcpu=0)) == ["opportunistic", None]
     assert why(one({"currentpriority": 799}, pledgedcpu=-1)) is None
 
 
@@ -173,9 +185,9 @@ def test_size_of_missing_input():
     """002, ATLAS Production Job Brokerage: If the task ioIntensity is larger than IO_INTENSITY_CUTOFF(defined in
     gdpconfig), the total size of missing files must be less than SIZE_CUTOFF_TO_MOVE_INPUT(defined in gdpconfig)
     """
-    assert why(missing(4), SIZE_CUTOFF_TO_MOVE_INPUT=5) is None
-    assert why(missing(5), SIZE_CUTOFF_TO_MOVE_INPUT=5) == "input_to_move"
-    assert why(missing(5, iointensity=200), SIZE_CUTOFF_TO_MOVE_INPUT=5) is None
+    assert whys(
+        missing(4), missing(5), missing(5, iointensity=200), SIZE_CUTOFF_TO_MOVE_INPUT=5
+    ) == [None, "input_to_move", None]
     assert why(missing(5, iointensity=300), IO_INTENSITY_CUTOFF=300) is None
 
 
@@ -183,8 +195,10 @@ def test_number_of_missing_files():
     """002, ATLAS Production Job Brokerage: and the number of missing files must be less than
     NUM_CUTOFF_TO_MOVE_INPUT(defined in gdpconfig).
     """
-    assert why(missing(29, 1), NUM_CUTOFF_TO_MOVE_INPUT=30) is None
-    assert why(missing(30, 1), NUM_CUTOFF_TO_MOVE_INPUT=30) == "input_to_move"
+    assert whys(missing(29, 1), missing(30, 1), NUM_CUTOFF_TO_MOVE_INPUT=30) == [
+        None,
+        "input_to_move",
+    ]
 
 
 @pytest.mark.parametrize("task", [{}, MERGING, {"eventservice": 1}, {"site": "SITE"}])
@@ -268,8 +282,7 @@ def test_software():
         world = one(task, releases=["AUTO"])
         return world.add("sw_tags", panda_queue="SITE", data=json.dumps(PUBLISHED | more))
 
-    assert why(published()) is None
-    assert why(published(cvmfs=[])) == "software_hardware"
+    assert whys(published(), published(cvmfs=[])) == [None, "software_hardware"]
 
 
 def test_memory_is_published_per_core():
@@ -277,8 +290,7 @@ def test_memory_is_published_per_core():
 
     ``maxrss`` and ``minrss`` are those of a slot: so many cores times that.
     """
-    assert why(one(maxrss=8 * 1800.0)) is None
-    assert why(one(maxrss=8 * 1799.0)) == "memory_max"
+    assert whys(one(maxrss=8 * 1800.0), one(maxrss=8 * 1799.0)) == [None, "memory_max"]
 
 
 @pytest.mark.parametrize("task", [{"ramcountunit": "MBPerCore"}, {"ramcountunit": "MB"}, MERGING])
@@ -289,8 +301,7 @@ def test_memory_of_a_job(task):
     (1000 + 2000 × 8) × 0.9 = 15,300 MB, whatever the unit and the kind of job.
     """
     task = task | {"baseramcount": 1000}
-    assert why(one(task, maxrss=15_300.0)) is None
-    assert why(one(task, maxrss=15_299.0)) == "memory_max"
+    assert whys(one(task, maxrss=15_300.0), one(task, maxrss=15_299.0)) == [None, "memory_max"]
 
 
 @pytest.mark.parametrize("ramcount", [0, None])
@@ -319,9 +330,9 @@ def test_range_of_memory():
     """002, ATLAS Production Job Brokerage: Queues are skipped if the estimated memory usage is not included in the
     acceptable memory ranges.
     """
-    assert why(one(minrss=14_400.0, maxrss=14_400.0)) is None
-    assert why(one(minrss=14_401.0)) == "memory_min"
-    assert why(one(maxrss=14_399.0)) == "memory_max"
+    assert whys(
+        one(minrss=14_400.0, maxrss=14_400.0), one(minrss=14_401.0), one(maxrss=14_399.0)
+    ) == [None, "memory_min", "memory_max"]
 
 
 # ---- checks: scratch disk
@@ -331,9 +342,11 @@ def test_direct_access():
     """002, ATLAS Production Job Brokerage: Skip queues if they don’t support direct access to read input files from the
     local storage, although the task is configured to use only direct access.
     """
-    assert why(one({"allowinputlan": "only"}, direct_access_lan=False)) == "direct_access"
-    assert why(one({"allowinputlan": "only"}, direct_access_lan=True)) is None
-    assert why(one({"allowinputlan": "use"}, direct_access_lan=False)) is None
+    assert whys(
+        one({"allowinputlan": "only"}, direct_access_lan=False),
+        one({"allowinputlan": "only"}, direct_access_lan=True),
+        one({"allowinputlan": "use"}, direct_access_lan=False),
+    ) == ["direct_access", None, None]
 
 
 def needs(mb: float, task: dict[str, Any], **queue: Any) -> None:
@@ -388,8 +401,7 @@ def test_input_that_is_read_in_place():
     """
     large = {"atom_size": 100 * GB}
     world = one(large, maxwdir=5000.0 * 8, direct_access_lan=True)
-    assert why(world) is None
-    assert why(one(large, maxwdir=5000.0 * 8)) == "scratch_disk"
+    assert whys(world, one(large, maxwdir=5000.0 * 8)) == [None, "scratch_disk"]
     assert reasons(world.decided("production")) == {"SITE": "scratch_disk"}
     needs(2000 + 300, OUTPUT, maxinputsize=-1)
     needs(2000 + 300, OUTPUT | {"allowinputlan": "use"}, direct_access_lan=True)
@@ -402,8 +414,7 @@ def test_maxwdir_is_shared_by_cores():
 
     100 + 1500 + 300 MB, for jobs of 8 cores too.
     """
-    assert why(one(maxwdir=8 * 1900.0)) == "scratch_disk"
-    assert why(one(maxwdir=8 * 1900.5)) is None
+    assert whys(one(maxwdir=8 * 1900.0), one(maxwdir=8 * 1900.5)) == ["scratch_disk", None]
 
 
 # ---- checks: storage
@@ -415,10 +426,12 @@ def disk(**columns: Any) -> World:
 
 def test_free_space():
     """002, ATLAS Production Job Brokerage: DISK size check, free space in the local storage has to be over 200GB."""
-    assert why(disk(space_free=200.0)) == "storage_space"
-    assert why(disk(space_free=200.1)) is None
-    assert why(disk(space_free=200.0, space_expired=900.0)) == "storage_space"
-    assert why(disk(space_free=200.1, space_min_free=900.0, space_unavailable=900.0)) is None
+    assert whys(
+        disk(space_free=200.0),
+        disk(space_free=200.1),
+        disk(space_free=200.0, space_expired=900.0),
+        disk(space_free=200.1, space_min_free=900.0, space_unavailable=900.0),
+    ) == ["storage_space", None, "storage_space", None]
 
 
 def test_endpoints_of_any_type():
@@ -426,8 +439,10 @@ def test_endpoints_of_any_type():
 
     One good endpoint is enough; what a queue does not have is not blacklisted.
     """
-    assert why(disk(type="SCRATCHDISK")) is None
-    assert why(disk(type=None, read_lan="OFF")) == "read_lan_down"
+    assert whys(disk(type="SCRATCHDISK"), disk(type=None, read_lan="OFF")) == [
+        None,
+        "read_lan_down",
+    ]
     world = disk(read_lan="OFF").endpoint("OTHER")
     place = {"panda_queue": "SITE", "direction": "input", "ddm_endpoint_name": "OTHER"}
     assert why(world.add("queue_endpoints", **place)) is None
@@ -439,8 +454,7 @@ def test_endpoints_of_any_type():
 @pytest.mark.parametrize("status", ["OFF", "TEST", "SOMETHING"])
 def test_input_is_read_over_lan(status):
     """002, ATLAS Production Job Brokerage: Input endpoints must be locally readable over LAN (read_lan=ON)."""
-    assert why(disk(read_lan="ON")) is None
-    assert why(disk(read_lan=status)) == "read_lan_down"
+    assert whys(disk(read_lan="ON"), disk(read_lan=status)) == [None, "read_lan_down"]
 
 
 def test_output_is_written_over_lan():
@@ -503,22 +517,20 @@ def test_walltime_of_a_job():
     """002, ATLAS Production Job Brokerage: The estimated walltime for a job is (cpuTime × nEvents) / (C × P ×
     cpuEfficiency) + baseTime
     """
-    assert why(one(TIME, maxtime=3100)) is None
-    assert why(one(TIME, maxtime=3099)) == "walltime_max"
+    assert whys(one(TIME, maxtime=3100), one(TIME, maxtime=3099)) == [None, "walltime_max"]
 
 
 def test_events_of_the_walltime():
     """002, ATLAS Production Job Brokerage: nEvents is the same as the one used to estimate the disk usage."""
     half = TIME | {"atom_nevents": 500}
-    assert why(one(half, maxtime=1850)) is None
-    assert why(one(half, maxtime=1849)) == "walltime_max"
+    assert whys(one(half, maxtime=1850), one(half, maxtime=1849)) == [None, "walltime_max"]
 
 
 def test_walltime_lies_between_the_limits():
     """002, ATLAS Production Job Brokerage: The estimated walltime must be between mintime and maxtime at the queue."""
-    assert why(one(TIME, mintime=3100, maxtime=3100)) is None
-    assert why(one(TIME, mintime=3101)) == "walltime_min"
-    assert why(one(TIME, maxtime=3099)) == "walltime_max"
+    assert whys(
+        one(TIME, mintime=3100, maxtime=3100), one(TIME, mintime=3101), one(TIME, maxtime=3099)
+    ) == [None, "walltime_min", "walltime_max"]
 
 
 def test_unknown_walltimes_are_not_short():
@@ -607,12 +619,16 @@ def test_event_service_and_dynamic_numbers_of_events():
 
     ``jobseed`` says who is welcome. Jobs of 10 to 1000 events fill 1250 s × 8 × 10 HS06 with the last of them.
     """
-    assert why(one({"eventservice": 1}, jobseed="std")) == "event_service_std"
-    assert why(one({"eventservice": 1}, jobseed="es")) is None
-    assert why(one(jobseed="es")) == "event_service_only"
+    assert whys(
+        one({"eventservice": 1}, jobseed="std"),
+        one({"eventservice": 1}, jobseed="es"),
+        one(jobseed="es"),
+    ) == ["event_service_std", None, "event_service_only"]
     dynamic = {"dynamicnumevents": 10, "atom_nevents": 10}
-    assert why(one(dynamic | {"max_consecutive_events": 1000}, mintime=1250)) is None
-    assert why(one(dynamic | {"max_consecutive_events": 999}, mintime=1250)) == "walltime_min"
+    assert whys(
+        one(dynamic | {"max_consecutive_events": 1000}, mintime=1250),
+        one(dynamic | {"max_consecutive_events": 999}, mintime=1250),
+    ) == [None, "walltime_min"]
 
 
 # ---- checks: transfers, nucleus, pilots, network, shortage
@@ -651,9 +667,11 @@ def test_jobs_that_stay_at_the_nucleus():
 @pytest.mark.parametrize("task", [{}, {"site": "SITE"}, {"prodsourcelabel": "test"}])
 def test_queues_without_pilots(task):
     """002, ATLAS Production Job Brokerage: Skip queues without pilots for the last 3 hours."""
-    assert why(one(task, pilots=1)) is None
-    assert why(one(task, pilots=0)) == "no_pilot"
-    assert why(one(task, pilots=0).add("slots", panda_queue="SITE", numslots=8)) == "no_pilot"
+    assert whys(
+        one(task, pilots=1),
+        one(task, pilots=0),
+        one(task, pilots=0).add("slots", panda_queue="SITE", numslots=8),
+    ) == [None, "no_pilot", "no_pilot"]
 
 
 def test_express_work_needs_a_network():
@@ -672,8 +690,10 @@ def test_express_work_needs_a_network():
         {"processingtype": "evgen-urgent"},
         {"currentpriority": 1000},
     ):
-        assert why(linked(30, **task), **settings) is None
-        assert why(linked(31, **task), **settings) == "network_weight_low"
+        assert whys(linked(30, **task), linked(31, **task), **settings) == [
+            None,
+            "network_weight_low",
+        ]
         assert why(linked(30, **task), NW_THRESHOLD=1.7, NW_WEIGHT_MULTIPLIER=2) is not None
     assert why(linked(149, currentpriority=999), **settings) is None
 
