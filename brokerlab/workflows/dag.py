@@ -109,7 +109,10 @@ class Dag:
     def levels_of(self, tasks: Collection[int]) -> tuple[tuple[int, ...], ...]:
         """Return the levels of some tasks: parents outside of them are left out (workflows.md 2)."""
         considered = set(tasks)
-        return self.levels if len(considered) == len(self) else self._levels_of(considered)
+        first = min(map(self.level.__getitem__, considered), default=0)
+        last = self.levels[first:]  # these remain where whole levels went before
+        is_all = sum(map(len, last)) == len(considered)
+        return last if is_all else self._levels_of(considered)
 
     def _levels_of(self, considered: set[int]) -> tuple[tuple[int, ...], ...]:
         level: dict[int, int] = {}
