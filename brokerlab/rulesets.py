@@ -192,9 +192,8 @@ class RuleSet:
 R = TypeVar("R", bound=RuleSet)
 
 
-def watched(rules: R) -> tuple[R, set[str]]:
-    """Return a copy of a rule set, and the names of what is read of it, which fill up as it is read."""
-    read: set[str] = set()
+def watched(rules: R, read: set[str]) -> R:
+    """Return a copy of a rule set that adds the names of what is read of it to ``read``, now and later."""
     names, kind = {field.name for field in fields(rules)}, type(rules)
 
     class Watched(kind):  # type: ignore[valid-type, misc]
@@ -206,7 +205,7 @@ def watched(rules: R) -> tuple[R, set[str]]:
     copy = object.__new__(Watched)
     for name in names:
         object.__setattr__(copy, name, getattr(rules, name))
-    return copy, read
+    return copy
 
 
 def differences(chapter: str | None = None) -> pl.DataFrame:

@@ -12,7 +12,17 @@ import polars as pl
 
 from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
-from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, numbered_by, sides_of, with_facts
+from brokerlab.brokerage.engine.lookup import (
+    Known,
+    Lookup,
+    Made,
+    Reads,
+    numbered_by,
+    side_by_side,
+    sides_of,
+    watching,
+    with_facts,
+)
 from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import Rule
@@ -233,21 +243,32 @@ class Brokerage(Generic[R, D]):
 
         What was looked up for a world ``before``, of the same tables under other rules, is kept where it read nothing that differs.
         """
-        same = {"rules": known.rules, "matching": known.matching}
-        if before is not None and not before.reads_any(**same):
-            base, sides, read = replace(before.base, **same), before.sides, before.read
-        else:
-            copies, read = zip(*(watched(one) for one in same.values()), strict=True)
-            base, sides = self._base(replace(known, **dict(zip(same, copies, strict=True))))
-            base = replace(base, **same)
+        rules, matching = known.rules, known.matching
+        if before is not None and before.differ(rules, matching, before.read):
+            before = None
+        read: Reads = (set(), set()) if before is None else before.read
+        later: Reads = (set(), set()) if before is None else before.read_later
+        base = self._base(watching(known, read)) if before is None else before.base
+        base = replace(base, rules=rules, matching=matching, config=known.config)
+        of_pairs = [each for each in self.lookups(watched(rules, read[0])) if each.of_pairs]
+        made = list[tuple[Side, Reads]]()
+        for place, some in enumerate(side_by_side(each for each in of_pairs if not each.keys)):
+            if before and not before.differ(rules, matching, before.read_by_side[place]):
+                made.append((before.sides[place], before.read_by_side[place]))
+            else:
+                reads: Reads = (set(), set())
+                made.append((sides_of(some, watching(base, reads))[0], reads))
+        sides = tuple(side for side, _ in made)
         tasks, places = run(base.tasks), run(base.places)
         nothing = World(
             brokerage=self,
             given=known,
             base=base,
-            lookups=self.lookups(base.rules),
+            lookups=self.lookups(watched(rules, later[0])),
             sides=sides,
             read=read,
+            read_by_side=tuple(reads for _, reads in made),
+            read_later=later,
             asked=rules_and_steps(self, base.rules),
             known=base,
             config=base.config,
@@ -258,10 +279,10 @@ class Brokerage(Generic[R, D]):
             steps=(),
             second=None,
         )
-        return nothing.with_config(base.config)
+        return nothing.with_config(base.config, before)
 
-    def _base(self, known: Known) -> tuple[Known, tuple[Side, ...]]:
-        """Look up all that no setting changes: what is known then, and facts of pairs."""
+    def _base(self, known: Known) -> Known:
+        """Look up all that no setting changes but facts of pairs."""
         lookups = self.lookups(known.rules)
         known = self.facts(known)
         for each in lookups:
@@ -272,8 +293,7 @@ class Brokerage(Generic[R, D]):
             elif not each.keys and not each.task:
                 places = run(with_facts(known.places, each, known))
                 known = replace(known, places=self._once("q", places, each).lazy())
-        known = numbered_by(known, lookups)
-        return known, sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
+        return numbered_by(known, lookups)
 
     def _once(self, number: str, rows: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
         """Refuse facts of tasks, or of places, of which a lookup has several rows."""

@@ -15,8 +15,11 @@ import polars as pl
 from brokerlab.brokerage.engine.pairs import AS_WRITTEN, LazySide, Side, run
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
+from brokerlab.rulesets import watched
 
 Columns: TypeAlias = tuple[str, ...]
+Reads: TypeAlias = tuple[set[str], set[str]]
+"""What was read of a rule set, and of that of the text rules; more may come as the rest of them is read."""
 _NUMBERS: dict[Columns, str] = {("t",): "t", ("q",): "q"}
 
 
@@ -60,6 +63,12 @@ class Known:
     def with_made(self, **made: Any) -> Known:
         """Return it with more that was made."""
         return replace(self, made={**self.made, **made})
+
+
+def watching(known: Known, read: Reads) -> Known:
+    """Return it with rules that add what is read of them."""
+    rules, matching = watched(known.rules, read[0]), watched(known.matching, read[1])
+    return replace(known, rules=rules, matching=matching)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,13 +161,18 @@ def with_facts(frame: pl.LazyFrame, lookup: Lookup, known: Known) -> pl.LazyFram
     )
 
 
-def lazy_sides(lookups: Iterable[Lookup], known: Known) -> list[LazySide]:
-    """Return facts of pairs; those of counts that are told apart by the same lie side by side."""
+def side_by_side(lookups: Iterable[Lookup]) -> list[list[Lookup]]:
+    """Return lookups by the side that they make: those of counts that are told apart by the same lie in one."""
     together: dict[tuple[Columns, Columns, int], list[Lookup]] = {}
     for number, each in enumerate(lookups):
         key = (each.task, each.place, -1 if each.tables and "t" not in each.task else number)
         together.setdefault(key, []).append(each)
-    return [_lazy_side(some, known) for some in together.values()]
+    return [*together.values()]
+
+
+def lazy_sides(lookups: Iterable[Lookup], known: Known) -> list[LazySide]:
+    """Return facts of pairs."""
+    return [_lazy_side(some, known) for some in side_by_side(lookups)]
 
 
 def _lazy_side(lookups: Sequence[Lookup], known: Known) -> LazySide:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
+from brokerlab.brokerage.engine.lookup import (
+    Known,
+    Lookup,
+    Made,
+    Reads,
+    sides_of,
+    watching,
+    with_facts,
+)
 from brokerlab.brokerage.engine.own import refuse_own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
@@ -72,7 +80,9 @@ class World:
         given: What was given, before anything was looked up.
         base: What no setting changes.
         sides: Facts of pairs that no setting changes.
-        read: What these read of the rule set, and of that of the text rules; more may come as the rest of them is read.
+        read: What the base read of the rules.
+        read_by_side: What each of the sides read of them besides.
+        read_later: What that read of them which settings change.
         asked: The rules of the brokerage, before some are silenced: checks and steps.
         known: What is known under the configuration.
         facts: What the checks and steps read, of tasks that are looked at.
@@ -85,7 +95,9 @@ class World:
     base: Known
     lookups: tuple[Lookup, ...]
     sides: tuple[Side, ...]
-    read: tuple[set[str], set[str]]
+    read: Reads
+    read_by_side: tuple[Reads, ...]
+    read_later: Reads
     asked: tuple[tuple[Rule, ...], tuple[Step, ...]]
     known: Known
     config: Config
@@ -154,9 +166,9 @@ class World:
         """Key to ``app/component`` in which the brokerage looks it up."""
         return self.brokerage.place_of
 
-    def reads_any(self, *, rules: Any, matching: MatchingRules) -> bool:
-        """Tell whether what no setting changes reads anything that is not the same in other rules."""
-        pairs = ((self.rules, rules, self.read[0]), (self.matching, matching, self.read[1]))
+    def differ(self, rules: Any, matching: MatchingRules, read: Reads) -> bool:
+        """Tell whether other rules differ from those of the world in anything that was ``read``."""
+        pairs = ((self.rules, rules, read[0]), (self.matching, matching, read[1]))
         return any(getattr(a, name) != getattr(b, name) for a, b, names in pairs for name in names)
 
     def with_rules(self, rules: Any, matching: MatchingRules | None = None) -> World:
@@ -165,14 +177,23 @@ class World:
         known = replace(self.given, rules=rules, matching=texts, config=self.config)
         return self.brokerage.world_of(known, self)
 
-    def with_config(self, config: Config) -> World:
-        """Return the world under another configuration; only what that changes is worked out anew."""
+    def with_config(self, config: Config, same: World | None = None) -> World:
+        """Return the world under another configuration; only what that changes is worked out anew.
+
+        ``same``: a world of the same base under this configuration; where what settings change read nothing there in which the rules
+        differ, it is taken over.
+        """
         brokerage, lookups = self.brokerage, self.lookups
+        if same is not None and same.differ(self.rules, self.matching, self.read_later):
+            same = None
+        before = same or self
         raw = self.base.given["tasks"]
         vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
 
         def stays(made: Lookup | Made) -> bool:
             """Tell whether no key behind it has another value."""
+            if same is not None:
+                return True
             if (
                 any("<" in key for key in made.keys)
                 or config.has_history
@@ -183,22 +204,26 @@ class World:
 
         known = replace(self.base, config=config)
         for each in brokerage.made:
-            kept = each.name in self.known.made and stays(each)
-            known = known.with_made(
-                **{each.name: self.known.made[each.name] if kept else each.of(known)}
+            kept = each.name in before.known.made and stays(each)
+            made = (
+                before.known.made[each.name] if kept else each.of(watching(known, self.read_later))
             )
+            known = known.with_made(**{each.name: made})
         frame = known.tasks
         for lookup in lookups:
             if lookup.keys and not lookup.place:
-                frame = with_facts(frame, lookup, known)
+                frame = with_facts(frame, lookup, watching(known, self.read_later))
         tasks = with_settings_of(self, run(frame), config)
         known = replace(known, tasks=tasks.lazy())
         silent = frozenset(name for rules in self.unasked.values() for name in rules)
         outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
+        if same is not None and not tasks.equals(same.tasks):  # of which the rest is made
+            same, before = None, self
         changing = [each for each in lookups if each.of_pairs and each.keys]
-        old = {tuple(side.missing): side for side in self.facts.sides[len(self.sides) :]}
+        old = {tuple(side.missing): side for side in before.facts.sides[len(before.sides) :]}
+        watched = watching(known, self.read_later)
         new = (
-            old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], known)[0]
+            old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], watched)[0]
             for each in changing
         )  # fmt: skip
         facts = with_some_place(

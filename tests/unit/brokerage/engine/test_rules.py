@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.engine.decide import parts
+from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import single_switches, watched
 from tests.twins import analysis_compare, analysis_worlds, compare
@@ -48,7 +50,7 @@ def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str, ste
     kept = 0
     for rules, matching in asked:
         now = world.with_rules(rules, matching)
-        kept += now.sides is world.sides
+        kept += all(map(operator.is_, now.sides, world.sides))
         mine = brokerage.decisions.of(now, parts(now))
         whole = brokerage.decide(tables, rules=rules, matching=matching)
         assert_frame_equal(mine.places, whole.places, check_exact=True)
@@ -56,9 +58,22 @@ def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str, ste
     assert 0 < kept < len(asked)
 
 
+def test_other_rules_keep_the_configuration() -> None:
+    brokerage, tables = plugins.of_stage("jobs"), TABLES["jobs"]()
+    config = Config.empty().with_values({"jedi/jobbroker/NQUEUED_SAT_CAP": 1})
+    rules = single_switches(brokerage.rule_set("document"), brokerage.rule_set("production"))
+    for one in [*rules.values()][:3]:
+        now = brokerage.prepare(tables).with_config(config).with_rules(one)
+        mine = brokerage.decisions.of(now, parts(now))
+        whole = brokerage.decide(tables, rules=one, config=config)
+        assert now.config is config
+        assert_frame_equal(mine.places, whole.places, check_exact=True)
+
+
 def test_what_is_read_of_a_rule_set() -> None:
     rules = MatchingRules("production")
-    copy, read = watched(rules)
+    read = set[str]()
+    copy = watched(rules, read)
     name = next(iter(rules.SWITCHES))
     assert isinstance(copy, MatchingRules)
     assert not read
