@@ -20,6 +20,10 @@ KIND_WORDS: Mapping[str, str] = types.MappingProxyType(
 """How pages, index and command line name the kinds."""
 
 
+PLAIN = frozenset({str, int, bool, type(None)})
+"""What JSON holds as it is."""
+
+
 def jsonable(value: Any) -> Any:
     """Return the value as JSON can hold it: NaN and infinity become null, times ISO 8601 text.
 
@@ -27,6 +31,8 @@ def jsonable(value: Any) -> Any:
         >>> jsonable({"rank": 75, "loss": float("nan"), "days": (1, 2)})
         {'rank': 75, 'loss': None, 'days': [1, 2]}
     """
+    if type(value) in PLAIN:  # most values by far
+        return value
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
