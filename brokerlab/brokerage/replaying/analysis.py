@@ -8,7 +8,7 @@ minutes old, and ``timestamp`` says when it was made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals.stable.v2 as nw
@@ -290,6 +290,7 @@ class OfSettings:
     instants: pl.DataFrame
     basis: Mapping[str, pl.DataFrame]
     class_rules: ClassRules | None
+    _ended: dict[float, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, config: Config) -> dict[str, pl.DataFrame]:
         """Return ``failure_counts``, ``user_eval`` and ``task_class``."""
@@ -299,15 +300,17 @@ class OfSettings:
         usage = classification.user_usage(
             basis["slots"], basis["rated"], config=config, rules=self.class_rules
         ).users
-        ended = places.failure_counts(
-            self.archive.jobs,
-            pairs,
-            Clock.of(self.instants),
-            hours=value_at(config, "TW_DONE_JOB_STAT", place_of),
-            parents=places.parents(self.tables["queues"]),
-        )
+        hours = value_at(config, "TW_DONE_JOB_STAT", place_of)
+        if hours not in self._ended:
+            self._ended[hours] = places.failure_counts(
+                self.archive.jobs,
+                pairs,
+                Clock.of(self.instants),
+                hours=hours,
+                parents=places.parents(self.tables["queues"]),
+            )
         return {
-            "failure_counts": ended,
+            "failure_counts": self._ended[hours],
             "user_eval": user_ratings(at, usage, users_of(tasks)),
             "task_class": task_ratings(
                 at, usage, basis, pairs, config=config, rules=self.class_rules
