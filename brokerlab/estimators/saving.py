@@ -27,7 +27,7 @@ from markupsafe import escape
 from brokerlab.errors import ConfigError, DataError, nearest, warn_once
 from brokerlab.estimators.records import UNITS, Quantity, checked
 
-CONTRACT = 1  # version of the folder that this brokerlab writes and reads
+CONTRACT = 2  # version of the folder that this brokerlab writes and reads
 MODEL, MANIFEST, CARD = "model.skops", "manifest.json", "model_card.md"
 CLASSES: Mapping[str, str] = {
     "Hierarchy": "brokerlab.estimators.hierarchy",
