@@ -228,7 +228,7 @@ def test_a_model_that_was_touched_is_refused(model, files, tmp_path):
     cases = {
         "its digest does not fit": {saving.MANIFEST: json.dumps({**said, "unit": "GB"}).encode()},
         "it is not the model that was saved": {saving.MODEL: data[:-1] + b"x"},
-        "version 2 of the folder": {saving.MANIFEST: signed({**said, "contract": 2})},
+        "version 1 of the folder": {saving.MANIFEST: signed({**said, "contract": 1})},
         "estimator 'Popen' is not known": {saving.MANIFEST: signed({**said, "estimator": "Popen"})},
         "does not tell coverage as it should": {
             saving.MANIFEST: signed({**said, "coverage": [0.95]})
