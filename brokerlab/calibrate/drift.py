@@ -150,7 +150,7 @@ class Again:
 def answered(
     again: Callable[Concatenate[Proposal, P], Again],
 ) -> Callable[Concatenate[Proposal, P], Drift]:
-    """Say whether a proposal holds, by what its kind brings; where nothing can be scored, or its values are none, why not.
+    """Say whether a proposal holds, by what its kind brings; where nothing can be scored, why not.
 
     ``does_not_hold``: another setting is shown to be better now, or the accepted one breaks a limit by its interval, or it
     costs more than the one before, which keeps the limits. ``holds``: nothing is better and an effect that matters would have
@@ -167,8 +167,6 @@ def answered(
                     f"the proposal is {kind}: ask of each of those it comes from"
                 )
             asked = again(proposal, *args, **how)
-        except ConfigError as error:  # of values that the proposal names
-            return refused(NotRepeatableError(str(error)))
         except InsufficientDataError as error:
             return refused(error)
         judgement = asked.judgement
@@ -376,8 +374,19 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
 def how_judged(proposal: Proposal) -> dict[str, Any]:
     """Return the options of the judge's question that a proposal tells; others have their defaults."""
     numbers = proposal.evidence.numbers or {}
-    names = {"relevant": "relevant", "n_boot": "bootstrap_replicates", "seed": "seed"}
-    return {"seed": 0} | {name: numbers[key] for name, key in names.items() if numbers.get(key)}
+    try:
+        options = {name: cast(numbers[key]) for name, key, cast in JUDGED_BY if numbers.get(key)}
+    except ValueError as error:
+        raise NotRepeatableError(f"a number of the proposal is none: {error}") from error
+    return {"seed": 0, **options}
+
+
+JUDGED_BY: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("relevant", "relevant", float),
+    ("n_boot", "bootstrap_replicates", int),
+    ("seed", "seed", int),
+)
+"""Option of a question, the name of its number in a document, and its type."""
 
 
 def data_end(proposal: Proposal) -> datetime | None:
@@ -431,13 +440,18 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
         raise NotRepeatableError(f"made under rules that are not those of this version: {digest}")
     stated = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
     weights = {name: float(w) for name, w in stated.items() if isinstance(w, int | float)}
-    # what the proposal leaves alone is as it acts
-    before = config.with_values({one.place: one.old for one in proposal.changes})
-    after = config.with_values({one.place: one.new for one in proposal.changes})
+
+    def setting(values: Mapping[str, Any]) -> Setting:
+        """What the proposal leaves alone is as it acts."""
+        try:
+            return current_setting(config.with_values(values), parameter.name)
+        except ConfigError as error:
+            raise NotRepeatableError(str(error)) from error
+
     return Asked(
         parameter=parameter,
-        current=current_setting(before, parameter.name),
-        proposed=current_setting(after, parameter.name),
+        current=setting({one.place: one.old for one in proposal.changes}),
+        proposed=setting({one.place: one.new for one in proposal.changes}),
         assumptions=Assumptions(rules=rules[0]),
         weights=LossWeights.default(parameter.name, **weights),
         question=kills(float(limit), **how_judged(proposal)),
@@ -580,9 +594,12 @@ def _settings(proposal: Proposal, config: Config) -> tuple[NetworkSettings, Netw
     for share in (change.old, accepted):
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise NotRepeatableError(f"{IMPORTANCE} = {share!r} is no share between 0 and 1")
-    before = config.with_values({one.place: one.old for one in proposal.changes})
-    after = before.with_values({places[IMPORTANCE]: accepted})
-    return NetworkSettings.of(before), NetworkSettings.of(after)
+    try:
+        before = config.with_values({one.place: one.old for one in proposal.changes})
+        after = before.with_values({places[IMPORTANCE]: accepted})
+        return NetworkSettings.of(before), NetworkSettings.of(after)
+    except ConfigError as error:
+        raise NotRepeatableError(str(error)) from error
 
 
 # --- thresholds: simulated on a later period ----------------------------------------------------------------------------
@@ -693,12 +710,14 @@ def _to_simulate(
         "limits": {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS},
     }
     known = {name: value for name, value in fields.items() if value is not None}
-    keys = tuple(
-        thresholds.Key(change.place, threshold_of(change.key), (change.place,), change.old, mixed=False, grid=(change.old, change.new))
-        for change in changes
-    )  # fmt: skip
     try:
+        keys = tuple(
+            thresholds.Key(change.place, threshold_of(change.key), (change.place,), change.old, mixed=False, grid=(change.old, change.new))
+            for change in changes
+        )  # fmt: skip
         options = Options.model_validate(known)
+    except ConfigError as error:
+        raise NotRepeatableError(str(error)) from error
     except ValidationError as error:
         raise NotRepeatableError(f"the proposal's numbers are no options: {error}") from error
     setting = thresholds.Setting.of({change.place: change.new for change in changes})

@@ -263,6 +263,15 @@ def test_strange_types_and_unsound_trees_are_never_used(model, tmp_path, monkeyp
     saving.load(with_state(model, tmp_path / "sound", state, **boosted))
     with pytest.raises(DataError, match=r"not trusted: .*TreePredictor"):
         saving.load(with_state(model, tmp_path / "other", state))  # of linear quantiles
+    wrong_edges = {
+        "text": np.array(["1", "2"]), "down": np.array([2.0, 1.0]), "nan": np.array([1.0, np.nan]),
+        "flat": np.ones((2, 1)), "many": np.arange(300.0), "none": None,
+    }  # fmt: skip
+    for name, wrong in wrong_edges.items():
+        edges = [*state["model"]["edges"][:-1], wrong]
+        of = state | {"model": state["model"] | {"edges": edges}}
+        with pytest.raises(DataError, match="cannot be read"):
+            saving.load(with_state(model, tmp_path / name, of, **boosted))
     numeric = np.flatnonzero((tree.nodes["is_leaf"] == 0) & (tree.nodes["is_categorical"] == 0))[0]
     for column, value in (("left", 9999), ("right", 0), ("feature_idx", 99), ("is_categorical", 1)):
         before = tree.nodes.copy()

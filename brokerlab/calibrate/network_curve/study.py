@@ -372,10 +372,12 @@ def waiting(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
 def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     """Return how queues stand to the cap and to what is delivered.
 
-    ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
+    ``n_queues``, and of three or more ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
     correlation of the queue with the rate at which the link delivers.
     """
     kept = queues.filter(pl.col("wait_h") > 0)
+    if kept.height < 3:
+        return {"n_queues": kept.height}
     rate = pl.col("n_queued") / pl.col("wait_h")
     facts = kept.select(
         n_queues=pl.len(),

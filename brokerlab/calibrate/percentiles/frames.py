@@ -27,7 +27,7 @@ from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.parameters import Parameter, Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.verdict import side_of
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import ENDS, Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
@@ -87,7 +87,10 @@ class Comparison(Result):
 
     def quantity(self, name: str) -> dict[str, Any]:
         """Return one line of the table."""
-        return self.table.row(by_predicate=pl.col("quantity") == name, named=True)
+        rows = self.table.filter(pl.col("quantity") == name)
+        if rows.is_empty():
+            raise ConfigError(f"no quantity {name!r}: {nearest(name, self.table['quantity'])}")
+        return rows.row(0, named=True)
 
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:

@@ -110,6 +110,8 @@ class Threshold:
             >>> threshold_of("MAX_DISKIO_DEFAULT").grid(None, points=3)
             (100, 3200, 100000, None)
         """
+        if points < 2:
+            raise ConfigError(f"{self.key}: a grid of {points} values: allowed are 2 or more")
         values = {self.snapped(value) for value in spread(self.row, points)}
         if current is not None:
             times = (0.5, 2.0) if self.scale == "linear" else ()

@@ -190,7 +190,10 @@ class Runs:
     def _together(self, block: Block) -> int:
         """Return how many settings the simulation does side by side, which cost little more than one alone."""
         together = getattr(self.what_if, "together", None)
-        return 1 if together is None else int(together(len(block.seeds), block.period))
+        try:
+            return 1 if together is None else int(together(len(block.seeds), block.period))
+        except FAILURES:  # whoever simulates fails as well, and notes why
+            return 1
 
     def _run(self, tasks: Sequence[Task], *, apart: bool = False) -> None:
         """Make runs, here or ``apart``, in other processes; those of settings that fail together are made again one by one.

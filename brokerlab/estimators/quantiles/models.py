@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.quantiles.features import CATEGORIES
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -127,6 +128,7 @@ class Trees:
         if (
             len(models) != len(KNOTS)
             or len(edges) != np.count_nonzero(used)
+            or not all(map(_are_edges, edges))
             or any(
                 type(model) is not HistGradientBoostingRegressor
                 or model.n_features_in_ != len(edges)
@@ -140,7 +142,8 @@ class Trees:
 def bin_edges(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the upper edges of at most 255 bins of like weight, but for the last one; none where there are no more values than bins.
 
-    They are those of scikit-learn, which sorts a column anew for each of them where rows have weights.
+    They are those of scikit-learn, which sorts a column anew for each of them where rows have weights. Where an edge lies
+    between equal values, a bin may be empty; trees split it in the middle, those of scikit-learn between the values beside it.
 
     Source: Hyndman and Fan, The American Statistician 50 (1996) 361, definition 2.
     """
@@ -155,6 +158,12 @@ def bin_edges(values: FloatArray, weight: FloatArray) -> FloatArray:
     above = place + (reached[place] - asked <= np.finfo(float).eps)
     edges: FloatArray = np.unique((ascending[place] + ascending[above]) / 2)
     return edges
+
+
+def _are_edges(edges: Any) -> bool:
+    """Tell whether something that was saved may come from `bin_edges`."""
+    right: bool = edges.dtype == float and edges.ndim == 1 and edges.size < BINS
+    return right and not np.isnan(edges).any() and bool((edges[1:] > edges[:-1]).all())
 
 
 def columns_in_bins(x: FloatArray, edges: Sequence[FloatArray]) -> FloatArray:
@@ -238,6 +247,8 @@ def fit_line(x: FloatArray, y: FloatArray, weight: FloatArray, level: float) -> 
         bounds=ends,
         method="highs-ds",
     )
+    if solved.x is None:
+        raise InsufficientDataError(f"no line fits these jobs: {solved.message}")
     result = np.zeros(1 + x.shape[1])
     result[[0, *(1 + used)]] = -solved.eqlin.marginals
     return result

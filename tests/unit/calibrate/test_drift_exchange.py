@@ -12,6 +12,7 @@ import pytest
 
 from brokerlab.calibrate.drift import Drift, exchange_drift, is_of_exchange
 from brokerlab.calibrate.network_curve import Evidence
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Effect, Proposal
 from brokerlab.gdpconfig.proposal import Evidence as Why
@@ -118,6 +119,21 @@ def test_what_cannot_be_repeated(proposal: Proposal, message: str) -> None:
     found = ask(proposal, links(1000))
     assert found.status == "cannot_be_checked"
     assert message in found.sentence
+
+
+def test_what_the_caller_says_wrong_is_no_answer_about_the_proposal() -> None:
+    with pytest.raises(ConfigError, match="rules='deployed'"):
+        ask(change(), links(1000), "deployed")  # type: ignore[arg-type]
+
+
+def test_numbers_that_another_tool_has_written_otherwise() -> None:
+    as_floats = {**NUMBERS, "seed": 1.0, "bootstrap_replicates": 500.0, "relevant": "0.02"}
+    as_they_are = {**NUMBERS, "seed": 1, "bootstrap_replicates": 500, "relevant": 0.02}
+    answers = [ask(change(numbers=n), links(1000)).sentence for n in (as_floats, as_they_are)]
+    assert answers[0] == answers[1]
+    wrong = ask(change(numbers={**NUMBERS, "bootstrap_replicates": "many"}), links(1000))
+    assert wrong.status == "cannot_be_checked"
+    assert "'many'" in wrong.sentence
 
 
 def test_whose_question_it_is() -> None:

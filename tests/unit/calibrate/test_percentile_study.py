@@ -121,6 +121,8 @@ def test_other_tasks_cannot_be_compared(made):
     before, after = made.scored
     with pytest.raises(ConfigError, match="not of the same tasks"):
         compare(made.judgement.table, before, after.head(3), made.tried.parameter, Question())
+    with pytest.raises(ConfigError, match="no quantity 'exceedrate': did you mean 'exceed_rate'"):
+        made.comparison.quantity("exceedrate")
 
 
 def test_weights_decide(history):

@@ -57,6 +57,14 @@ def test_values_that_cannot_be_are_told(value, said):
     assert said in thresholds.threshold_of(CAP).problem(value)
 
 
+@pytest.mark.parametrize("points", [1, 0, -1])
+def test_a_grid_has_two_values_or_more(points):
+    with pytest.raises(
+        ConfigError, match=f"{CAP}: a grid of {points} values: allowed are 2 or more"
+    ):
+        thresholds.threshold_of(CAP).grid(150, points=points)
+
+
 def test_the_planted_value_is_found_and_proven(found):
     assert found.verdict.kind == "change"
     value = dict(found.setting.values)[CAP]
@@ -225,6 +233,17 @@ def test_a_failing_setting_is_missing_and_the_rest_goes_on():
         InsufficientDataError, match="the settings as they are could not be simulated"
     ):
         calibrated(Toy(fails=(150,)))
+
+
+def test_a_world_that_cannot_be_read_is_a_setting_that_is_missing():
+    class Unread(Toy):
+        def together(self, *_):
+            raise InsufficientDataError("no job in this period")
+
+    expected = calibrated(Toy(fails=(56,)))
+    result = calibrated(Unread(fails=(56,)))
+    assert [one.reason for one in result.missing] == [one.reason for one in expected.missing]
+    assert result.tried.equals(expected.tried)
 
 
 def test_settings_that_fail_side_by_side_are_simulated_one_by_one():
