@@ -28,6 +28,7 @@ from brokerlab.calibrate.network_curve import (
 )
 from brokerlab.calibrate.network_curve.curves import LEAST, resolution, tied_share
 from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
+from brokerlab.calibrate.network_curve.study import queue_facts
 from brokerlab.calibrate.network_curve.weights import (
     COVERAGE,
     Ranked,
@@ -293,6 +294,14 @@ def test_names_of_sites_rank_links_that_were_asked_by_their_sites():
     seen = pl.Series(rng.random(900) < 0.6)
     guess = sites(asked.filter(~seen), asked.filter(seen))
     assert spearmanr(guess, asked.filter(~seen)["outcome"])[0] > 0.9
+
+
+def test_two_queues_are_no_correlation():
+    queues = pl.DataFrame({"n_queued": [5.0, 50.0, 9.0, 500.0], "wait_h": [1.0, 2.0, 3.0, 0.0]})
+    assert queue_facts(queues.head(2), cap=150) == {"n_queues": 2}
+    facts = queue_facts(queues, cap=50)  # who waits no time is no queue
+    assert (facts["n_queues"], facts["at_cap"]) == (3, pytest.approx(1 / 3))
+    assert facts["spearman_rate"] == pytest.approx(0.5)  # rates 5, 25 and 3 files/h
 
 
 def test_resolution_counts_pairs():
