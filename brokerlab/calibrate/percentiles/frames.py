@@ -222,9 +222,10 @@ def _compared(line: Quantity, value: str, sums: Sums) -> FloatArray:
         sums[f"{line.name}_{side}"] / (sums[f"{line.over}_{side}"] if line.over else 1.0)
         for side in SIDES
     )
+    if value in SIDES:
+        return np.asarray(before if value == "before" else after)
     diff = after - before
-    percent = np.where(before != 0, 100 * diff / before, np.nan)
-    return {"before": before, "after": after, "diff": diff, "diff_pct": percent}[value]
+    return diff if value == "diff" else np.where(before != 0, 100 * diff / before, np.nan)
 
 
 def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol, Self
@@ -74,14 +74,15 @@ class Trees:
         used = usable(sample.x, sample.task)
         used[-1] = True  # a model needs a column, also one that does not vary
         n_categories = np.count_nonzero(used[: len(CATEGORIES)])  # they come first
-        columns = sample.x[:, used].T
+        columns = sample.x[:, used]
         edges = [
             np.empty(0) if place < n_categories else bin_edges(column, sample.weight)
-            for place, column in enumerate(columns)
+            for place, column in enumerate(columns.T)
         ]
+        binned = replace(sample, x=columns_in_bins(columns, edges))
         models = []
         for level in KNOTS:
-            x, y, weight = sample.weighted(level)
+            x, y, weight = binned.weighted(level)
             model = HistGradientBoostingRegressor(
                 loss="quantile",
                 quantile=level,
@@ -94,9 +95,7 @@ class Trees:
                 random_state=seed,
             )
             with _one_thread():
-                models.append(
-                    model.fit(columns_in_bins(x[:, used], edges), y, sample_weight=weight)
-                )
+                models.append(model.fit(x, y, sample_weight=weight))
         return cls(models, used, edges, sample.apart())
 
     def quantiles(self, x: FloatArray) -> FloatArray:
@@ -195,10 +194,10 @@ class Lines:
         made = _columns(sample.x)
         sd = np.where(usable(made, sample.task), made.std(axis=0), 0.0)
         ranges = np.array([made.mean(axis=0), sd, made.min(axis=0), made.max(axis=0)])
+        scaled = replace(sample, x=_scale(made, ranges))
         slopes, intercepts = [], []
         for level in KNOTS:
-            x, y, weight = sample.weighted(level)
-            line = fit_line(_scale(_columns(x), ranges), y, weight, level)
+            line = fit_line(*scaled.weighted(level), level)
             slopes.append(line[1:])
             intercepts.append(line[0])
         return cls(ranges, np.array(slopes), np.array(intercepts), sample.apart())
