@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab import errors
+from brokerlab.long_work import core_for
 from brokerlab.report.parameters import papermill
 from brokerlab.report.results import RESERVED
 from brokerlab.temporary import TemporaryFolder, sweep
@@ -25,7 +26,7 @@ OUT_OF_MEMORY = (
     f"the process of the notebook was killed, as systems do where memory runs out; {LESS_MEMORY}"
 )
 """What is said of a kernel that died."""
-AT_START = "from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema"
+AT_START = "from brokerlab.long_work import keep_to; keep_to({core}); from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema, keep_to"
 """What a kernel does before the notebook: altair imports it, too."""
 CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0; __spec__ = None"
 """What a kernel does between two notebooks; the first cell of each is number 1, and can start processes, which ask for `__spec__`."""
@@ -76,7 +77,8 @@ class Kernel:
     starts again. Where several run at once each has a part of the threads: more would only wait for each other.
     """
 
-    def __init__(self, at_once: int = 1) -> None:
+    def __init__(self, number: int = 0, at_once: int = 1) -> None:
+        self._number = number
         self._threads = max(pl.thread_pool_size() // at_once, 1)
         self._manager: Any = None
         self._open = ExitStack()
@@ -136,7 +138,8 @@ class Kernel:
         if self._is_stopped:
             raise KeyboardInterrupt
         if self._manager is None:
-            self._manager = _own_kernel(self._open.enter_context(TemporaryFolder()), self._threads)
+            folder = self._open.enter_context(TemporaryFolder())
+            self._manager = _own_kernel(folder, self._threads, core_for(self._number))
         else:
             from nbclient import NotebookClient
             from nbformat import v4
@@ -179,7 +182,7 @@ def interruptible() -> Iterator[None]:
             raise SystemExit(TERMINATED) if signal.SIGTERM in seen else KeyboardInterrupt
 
 
-def _own_kernel(folder: Path, threads: int) -> Any:
+def _own_kernel(folder: Path, threads: int, core: int) -> Any:
     """Return the manager of a kernel that is `sys.executable`, whatever kernels are installed.
 
     A user's `python3` kernelspec may belong to another environment; then the notebook would run
@@ -216,7 +219,10 @@ def _own_kernel(folder: Path, threads: int) -> Any:
         @property
         def kernel_spec(self) -> KernelSpec:
             # An idle kernel is interrupted when it is told to stop, and would log that as an error.
-            options = ["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={AT_START}"]
+            options = [
+                "--log-level=CRITICAL",
+                f"--IPKernelApp.exec_lines={AT_START.format(core=core)}",
+            ]
             env = {"POLARS_MAX_THREADS": str(threads)}
             return KernelSpec(**get_kernel_dict(options), env=env)
 

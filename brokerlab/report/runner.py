@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,11 +178,12 @@ def _make_all(
     groups: Sequence[Sequence[_Job]], workers: int, each: Callable[[Run], object]
 ) -> None:
     """Run jobs, several at once, group after group; whatever stops one of them stops all."""
-    here, kernels = threading.local(), list[Kernel]()
+    here, kernels, numbers = threading.local(), list[Kernel](), count()
     at_once = min(workers, max(map(len, groups)))
 
     def start() -> None:
-        here.kernel = Kernel(at_once)  # its sockets belong to the loop of one thread
+        # its sockets belong to the loop of one thread
+        here.kernel = Kernel(next(numbers), at_once)
         kernels.append(here.kernel)
 
     def make(job: _Job) -> Run:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import WARNED, BrokerlabWarning, DataError, warn_once
-from brokerlab.long_work import Kept, in_processes
+from brokerlab.long_work import CORES, Kept, core_for, in_processes
 
 
 def times(shared: int, task: int) -> int:
@@ -64,3 +64,18 @@ def test_results_are_kept_whole_or_not_at_all(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="name a folder that can be made"):
         Kept(tmp_path / "file")
+
+
+def core(_shared: int, _task: int) -> tuple[int, ...]:
+    return tuple(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_processes_of_one_thread_keep_to_a_core_each_and_others_to_none(monkeypatch):
+    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
+    (_, kept), *_ = in_processes(core, 0, [1], workers=1)
+    assert len(kept) == 1
+    assert {core_for(number) for number in range(len(CORES))} == {*CORES}
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")
+    (_, free), *_ = in_processes(core, 0, [1], workers=1)
+    assert set(free) == os.sched_getaffinity(0)

@@ -29,5 +29,5 @@ def test_a_kernel_that_died_names_memory(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_kernels_at_once_share_the_threads(tmp_path, monkeypatch):
     monkeypatch.setattr("polars.thread_pool_size", lambda: 8)
-    assert [kernel.Kernel(n)._threads for n in (1, 3, 16)] == [8, 2, 1]
-    assert kernel._own_kernel(tmp_path, 2).kernel_spec.env == {"POLARS_MAX_THREADS": "2"}
+    assert [kernel.Kernel(at_once=n)._threads for n in (1, 3, 16)] == [8, 2, 1]
+    assert kernel._own_kernel(tmp_path, 2, core=1).kernel_spec.env == {"POLARS_MAX_THREADS": "2"}
