@@ -27,13 +27,12 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 
 
 def core_for(number: int) -> int:
-    """Return a core for one of several processes: the one where this process is, whom the system found room there, or one after it; -1 where it does not tell."""
+    """Return a core for one of several processes: where this process is, whom the system found room there, or so many further; -1 where it does not tell."""
     try:
-        here = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[36])
-    except OSError:
+        here = CORES.index(int(Path("/proc/self/stat").read_text("ascii").split()[-14]))
+    except (OSError, ValueError):
         return -1
-    at = CORES.index(here) if here in CORES else 0
-    return CORES[(at + number) % len(CORES)]
+    return CORES[(here + number) % len(CORES)]
 
 
 def keep_to(core: int) -> None:
@@ -42,7 +41,8 @@ def keep_to(core: int) -> None:
     Polars does even the shortest work in it; to wake it on another core took a quarter of all processor time of a replay.
     """
     if core >= 0 and os.environ.get("POLARS_MAX_THREADS") == "1":
-        os.sched_setaffinity(0, {core})
+        with suppress(OSError):  # the core was taken from it
+            os.sched_setaffinity(0, {core})
 
 
 class Kept:
