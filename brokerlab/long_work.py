@@ -29,7 +29,8 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 def core_for(number: int) -> int:
     """Return a core for one of several processes: where this process is, whom the system found room there, or so many further; -1 where it does not tell."""
     try:
-        here = CORES.index(int(Path("/proc/self/stat").read_text("ascii").split()[-14]))
+        told = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()
+        here = CORES.index(int(told[36]))  # field 39, proc(5)
     except (OSError, ValueError):
         return -1
     return CORES[(here + number) % len(CORES)]
