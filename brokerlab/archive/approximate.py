@@ -72,7 +72,7 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
         _remove(writer, table, tasks)
     made = Spill(writer.scratch(), "files")
     for file in writer.live("jobs"):
-        jobs = parquet.lazy(writer.path / file.path).select(_JOB_COLUMNS)
+        jobs = parquet.lazy(writer.path / file.path, "jobs").select(_JOB_COLUMNS)
         own = files_of(jobs.filter(pl.col(TASK).is_in(without.implode())))
         made.put(fitted("files", own).collect())
     datasets = []
@@ -311,7 +311,7 @@ def _tasks_with_real_files(writer: ArchiveWriter, tasks: pl.Series) -> pl.Series
     """Return the tasks that have a row in ``files`` that is no stand-in."""
     result = [pl.Series(TASK, dtype=pl.Int64)]
     for file in writer.live("files"):
-        rows = parquet.lazy(writer.path / file.path)
+        rows = parquet.lazy(writer.path / file.path, "files")
         real = pl.col(TASK).is_in(tasks.implode())
         if APPROXIMATE in rows.collect_schema():
             real &= ~pl.col(APPROXIMATE).fill_null(value=False)
@@ -323,7 +323,7 @@ def _remove(writer: ArchiveWriter, table: str, tasks: pl.Series) -> None:
     """Take the old stand-ins of the tasks out of the table."""
     gone = []
     for file in writer.live(table):
-        rows = parquet.lazy(writer.path / file.path)
+        rows = parquet.lazy(writer.path / file.path, table)
         if APPROXIMATE not in rows.collect_schema().names():
             continue
         own = pl.col(APPROXIMATE).fill_null(value=False) & pl.col(TASK).is_in(tasks.implode())

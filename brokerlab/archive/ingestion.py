@@ -463,7 +463,7 @@ def _forget_refused(writer: ArchiveWriter, jobs: list[_Job]) -> None:
     others = {old.name for old in writer.base.sources if old.sha256 not in digests}
     again = {old.name for old in writer.base.sources if old.sha256 in digests} - others
     for file in writer.live("quarantine") if again else ():
-        rows = parquet.lazy(writer.path / file.path).collect()
+        rows = parquet.lazy(writer.path / file.path, "quarantine").collect()
         left = rows.filter(~pl.col("source").is_in(list(again)))
         if len(left) < len(rows):
             writer.drop("quarantine", [file])

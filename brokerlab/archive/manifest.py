@@ -12,8 +12,8 @@ from typing import Any
 
 from brokerlab.errors import DataError
 
-SCHEMA_VERSION = 1
-"""Version of the canonical tables and of the manifest that this brokerlab writes and reads."""
+SCHEMA_VERSION = 2
+"""Version of the canonical tables and of the manifest that this brokerlab writes; it reads those of version 1, too, whose files leave out no column."""
 
 NAME = "manifest.json"
 
@@ -27,7 +27,8 @@ class DataFile:
         rows: Rows in the file.
         bytes: Size on disk; a file of another size is refused at opening.
         sha256: Digest of the bytes.
-        columns: Short digest of the column names and types; equal ones need no union by name.
+        columns: Short digest of the names and types of its columns, among them those of the contract that
+            are all null, which the file leaves out; files of equal ones can be read as one.
         first: Earliest ``modificationtime`` in it, ISO text, empty if the table has none.
         last: Latest one.
     """
@@ -239,7 +240,7 @@ def _from_raw(raw: dict[str, Any]) -> Manifest:
         synthetic=raw["synthetic"],
         note=raw["note"],
     )
-    if manifest.schema_version != SCHEMA_VERSION:
+    if manifest.schema_version not in (1, SCHEMA_VERSION):
         raise ValueError(f"archive schema {manifest.schema_version!r} does not exist")
     outside = [f.path for f in manifest.files() if not _is_inside(f.path)]
     if outside:

@@ -72,7 +72,8 @@ def _shared(
     writer: ArchiveWriter, staged: Spill, fills: list[int]
 ) -> tuple[pl.Series, list[DataFile]]:
     """Return the digests of keys that several rows have, and the files of the archive with such rows."""
-    new, old = staged.columns(KEY, RANK), writer.live(staged.table)
+    table = staged.table
+    new, old = staged.columns(KEY, RANK), writer.live(table)
     n = -(-int(new.select(pl.len()).collect().item()) // COMPARED_KEYS)
     shared, files = [pl.Series(KEY, dtype=pl.UInt64)], dict[str, DataFile]()
     for number in range(n):
@@ -82,7 +83,7 @@ def _shared(
         doubled = digests[1:][digests[1:] == digests[:-1]]
         shared += [pl.Series(KEY, doubled), own.filter(pl.col(RANK).is_in(fills))[KEY]]
         for file in old:
-            there = parquet.lazy(writer.path / file.path).select(key_of(staged.table))
+            there = parquet.lazy(writer.path / file.path, table).select(key_of(table))
             both = there.filter(part, pl.col(KEY).is_in(own[KEY].implode())).collect()[KEY]
             if len(both):
                 files[file.path] = file
@@ -123,7 +124,7 @@ def _settle(
     dead = pl.concat(gone)
     touched = [file for file in files if file.path in set(dead[FILE])]
     for file in touched:
-        rows = parquet.lazy(writer.path / file.path).collect()
+        rows = parquet.lazy(writer.path / file.path, table).collect()
         left = rows.join(dead.select(on), on=on, how="anti", nulls_equal=True)
         staged.put(left.with_columns(pl.lit(_UNCHANGED, pl.Int32).alias(RANK)))
     writer.drop(table, touched)
@@ -151,7 +152,7 @@ def _rows_with_keys(
     """Return the rows of files that have one of the keys, with the file each stands in."""
     parts = []
     for file in files:
-        rows = parquet.lazy(writer.path / file.path)
+        rows = parquet.lazy(writer.path / file.path, table)
         hits = rows.join(wanted.lazy(), on=wanted.columns, how="semi", nulls_equal=True)
         parts.append(hits.collect(engine="streaming").with_columns(pl.lit(file.path).alias(FILE)))
     nothing = empty(table).with_columns(pl.lit(None, dtype=pl.String).alias(FILE))

@@ -18,7 +18,7 @@ import polars as pl
 
 from brokerlab.archive import approximate, parquet
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive.contracts import STORED, TABLES, contract
+from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
@@ -195,7 +195,7 @@ class Archive(Result):
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
             groups.setdefault(file.columns, []).append(self.path / file.path)
-        parts = [parquet.lazy(group) for group in groups.values()]
+        parts = [parquet.lazy(group, table) for group in groups.values()]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
     def relation(self, table: str) -> Any:
@@ -209,7 +209,8 @@ class Archive(Result):
         if self.spark is not None and table in LARGE and self.has(table):
             files = self.manifest.tables[table]  # too large to be read by one process beforehand
             paths = [str((self.path / file.path).absolute()) for file in files]
-            return self.spark.read.option("mergeSchema", "true").parquet(*paths)
+            rows = self.spark.read.option("mergeSchema", "true").parquet(*paths)
+            return rows.selectExpr(*_completed(table, rows.columns, "`", "timestamp_ntz"))
         self._files(table)
         return self._connection.table(table)
 
@@ -371,22 +372,45 @@ class Archive(Result):
         allowed: list[str] = []
         for name in STORED:
             if files := self._live([name]):
-                mixed = len({file.columns for file in files}) > 1
                 paths = [(self.path / file.path).absolute() for file in files]
                 names = [parquet.literal(path) for path in paths]
                 allowed += [*names, *map(str, paths)]
                 try:
                     rows = connection.read_parquet(
-                        names, hive_partitioning=False, union_by_name=mixed
+                        names, hive_partitioning=False, union_by_name=True
                     )
                 except duckdb.Error as error:
                     manifests.check(self.path, files)
                     raise DataError(f"{self.path}: {name}: {error}") from error
-                rows.create_view(name)
+                columns = ", ".join(_completed(name, rows.columns, '"', "timestamp"))
+                query = f"select {columns} from ({rows.sql_query()})"  # noqa: S608
+                connection.execute(f"create view {name} as {query}")
         if not outside:
             connection.execute("set allowed_paths = $1", [allowed])
             connection.execute("set enable_external_access = false")
         return connection
+
+
+_SQL_TYPES = {
+    pl.Int32(): "integer",
+    pl.Int64(): "bigint",
+    pl.Float64(): "double",
+    pl.String(): "string",
+    pl.Boolean(): "boolean",
+}
+"""How DuckDB and Spark call the types of contracts, but for times."""
+
+
+def _completed(table: str, present: list[str], quote: str, time: str) -> list[str]:
+    """Write a query's columns: those of the contract, null where no file has them, and then others."""
+    own = polars_schema(table)
+    quoted = {name: quote + name.replace(quote, 2 * quote) + quote for name in [*own, *present]}
+    return [
+        column
+        if name in present
+        else f"cast(null as {_SQL_TYPES.get(own[name], time)}) as {column}"
+        for name, column in quoted.items()
+    ]
 
 
 def _kinds(connection: duckdb.DuckDBPyConnection, text: str) -> list[duckdb.StatementType]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive import schema
-from brokerlab.archive.contracts import STORED, fitted, required_columns
+from brokerlab.archive.contracts import STORED, fitted, polars_schema, required_columns
 from brokerlab.archive.manifest import DataFile, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, writing
 
@@ -132,7 +132,9 @@ class ArchiveWriter:
             raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
         rows = fitted(table, given) if trusted else schema.validate(table, given)
         for folder, part in _partitions(table, rows):
-            self._tables.setdefault(table, []).append(self._store(folder, part))
+            self._tables.setdefault(table, []).append(
+                self._store(folder, part, polars_schema(table))
+            )
 
     def write_truth(self, name: str, frame: pl.DataFrame) -> None:
         """Keep a table of the truth beside a synthetic archive; any columns.
@@ -225,16 +227,17 @@ class ArchiveWriter:
                 "ArchiveWriter: use it as 'with ArchiveWriter(...) as w', commit once"
             )
 
-    def _store(self, folder: str, frame: pl.DataFrame) -> DataFile:
-        """Write one Parquet file under a name made of its content."""
+    def _store(self, folder: str, frame: pl.DataFrame, known: Iterable[str] = ()) -> DataFile:
+        """Write one Parquet file under a name made of its content; known columns that are all null are left out."""
         self._require_open()
         target = self.path / folder
         partial = target / f"{_PARTIAL}{os.getpid()}-{len(self._written)}"
         self._written.append(partial)
         with writing(target):
             target.mkdir(parents=True, exist_ok=True)
+            null = [name for name in known if frame[name].null_count() == len(frame)]
             # level 1 takes half the time of the usual one, for files as large
-            frame.write_parquet(
+            frame.drop(null).write_parquet(
                 partial, compression="zstd", compression_level=1, row_group_size=ROW_GROUP
             )
             with partial.open("rb") as opened:

@@ -433,10 +433,10 @@ def test_an_archive_of_a_newer_schema_is_not_written_to(tmp_path, make_jobs, wri
     source = write_csv(make_jobs(2))
     ingest([source], tmp_path / "a")
     manifest = tmp_path / "a" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema_version": 1', '"schema_version": 9'))
+    manifest.write_text(manifest.read_text().replace('"schema_version": 2', '"schema_version": 9'))
     before = tree(tmp_path / "a")
     with pytest.raises(
-        DataError, match="written with archive schema 9, this brokerlab reads up to 1"
+        DataError, match="written with archive schema 9, this brokerlab reads up to 2"
     ):
         ingest([write_csv(make_jobs(3), "jobs_b.csv")], tmp_path / "a")
     assert tree(tmp_path / "a") == before

@@ -1,5 +1,6 @@
 """An archive folder is whole, lazy, and says clearly what is wrong with it."""
 
+import functools
 import json
 import shutil
 import subprocess
@@ -9,10 +10,12 @@ import textwrap
 import duckdb
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from brokerlab import archive
 from brokerlab.archive import store, writer
-from brokerlab.archive.manifest import SCHEMA_VERSION, Source
+from brokerlab.archive.contracts import fitted
+from brokerlab.archive.manifest import SCHEMA_VERSION, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, SchemaError
 
 
@@ -41,6 +44,28 @@ def test_tables_are_relations_lazy_frames_and_views(folder):
     assert found.pl()["pandaid"].to_list() == [5, 6]
     assert opened.has("jobs")
     assert not opened.has("files")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "show tables",
+        "select table_name from information_schema.tables where table_name != 'quarantine'",
+        "SELECT view_name FROM duckdb_views() WHERE NOT internal AND view_name IN ('jobs', 'resource_types')",
+    ],
+)
+def test_a_query_may_list_tables_that_it_does_not_name(folder, query):
+    opened = archive.open(folder)
+    assert opened.sql("select count(*) from jobs").fetchall() == [(6,)]
+    assert sorted(opened.sql(query).fetchall()) == [("jobs",), ("resource_types",)]
+
+
+def test_a_table_may_be_asked_for_while_another_is_read(folder):
+    opened = archive.open(folder)
+    rows = opened.sql("select pandaid from jobs order by 1").to_arrow_reader(1)
+    first = next(rows)
+    assert opened.resource_types.columns[0] == "resource_name"
+    assert [one["pandaid"][0].as_py() for one in (first, *rows)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_manifest_counts_and_dates(folder):
@@ -102,6 +127,61 @@ def test_an_archive_without_jobs_shows_itself(tmp_path):
         writer.commit()
     opened = archive.open(tmp_path)
     assert "0 sources" in opened._repr_html_()
+
+
+@pytest.fixture
+def sparse(tmp_path, make_jobs):
+    """Parts that lack different columns of the contract, and rows as they were given."""
+    parts = [
+        make_jobs(2, hs06=[None, 3], mine=pl.Series([None, None], dtype=pl.Int8)),
+        make_jobs(2, pandaid=[3, 4], transexitcode=["0", None], inputfilebytes=[None, None]),
+        make_jobs(1, pandaid=[5], computingsite=[None], mine=pl.Series([1], dtype=pl.Int8)),
+    ]
+    with archive.ArchiveWriter(tmp_path / "sparse") as opened:
+        for part in parts:
+            opened.write("jobs", part)
+        opened.commit()
+    whole = pl.concat([fitted("jobs", part) for part in parts], how="diagonal")
+    return tmp_path / "sparse", whole.sort("pandaid")
+
+
+def test_columns_that_are_null_in_a_part_are_not_in_its_file_and_read_as_null(sparse):
+    folder, whole = sparse
+    stored = [pl.read_parquet_schema(file) for file in (folder / "jobs").rglob("*.parquet")]
+    assert {"hs06", "transexitcode", "inputfilebytes"} < {name for one in stored for name in one}
+    assert not any("cloud" in one for one in stored)
+    assert not all("hs06" in one for one in stored)
+    opened = archive.open(folder)
+    for engine in ("in-memory", "streaming"):
+        assert_frame_equal(opened.scan("jobs").sort("pandaid").collect(engine=engine), whole)
+    assert_frame_equal(opened.jobs.order("pandaid").pl(), whole)
+    assert_frame_equal(opened.sql("select * from jobs order by pandaid").pl(), whole)
+    null = pl.col("cloud").is_null() & pl.col("hs06").is_null()
+    assert opened.scan("jobs").filter(null).select(pl.len()).collect().item() == 4
+    query = "select count(*) from jobs where cloud is null and hs06 is null"
+    assert opened.sql(query).fetchall() == [(4,)]
+
+
+def test_archives_whose_files_have_all_columns_open_as_before(sparse, tmp_path, monkeypatch):
+    _, whole = sparse
+    monkeypatch.setattr(writer, "polars_schema", lambda _: {})
+    monkeypatch.setattr(writer, "Manifest", functools.partial(Manifest, schema_version=1))
+    with archive.ArchiveWriter(tmp_path / "old") as opened:
+        opened.write("jobs", whole)
+        opened.commit()
+    monkeypatch.undo()
+    one = archive.open(tmp_path / "old")
+    assert one.manifest.schema_version == 1
+    stored = [pl.read_parquet_schema(f) for f in (one.path / "jobs").rglob("*.parquet")]
+    assert [[*each] for each in stored] == [whole.columns] * len(stored)
+    more = whole.head(1).with_columns(pandaid=pl.lit(9, pl.Int64))
+    with archive.ArchiveWriter(one.path) as opened:  # and can be written on
+        opened.write("jobs", more)
+        opened.commit()
+    both = archive.open(one.path)
+    for opened, rows in ((one, whole), (both, pl.concat([whole, more]))):
+        assert_frame_equal(opened.scan("jobs").sort("pandaid").collect(), rows)
+        assert_frame_equal(opened.sql("from jobs order by pandaid").pl(), rows)
 
 
 def test_files_with_other_extra_columns_are_read_together(folder, make_jobs):
@@ -268,7 +348,7 @@ def test_no_manifest(tmp_path):
 def test_a_newer_schema_is_refused(folder):
     edit(folder, schema_version=SCHEMA_VERSION + 1)
     with pytest.raises(
-        DataError, match=r"written with archive schema 2, this brokerlab reads up to 1"
+        DataError, match=r"written with archive schema 3, this brokerlab reads up to 2"
     ):
         archive.open(folder)
     with pytest.raises(DataError, match="install a newer brokerlab"):
