@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import special
 
+from brokerlab.lazy import Later
 from brokerlab.numerics import FloatArray, IntArray
+
+special = Later("scipy.special")
 
 
 def t_factor(n_tasks: float, confidence: float) -> float:

@@ -1,4 +1,4 @@
-"""What the page of calls needs: names that load their module on first use, and settings that are refused with the nearest name."""
+"""What the page of calls needs: names and modules that load on first use, and settings that are refused with the nearest name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 from brokerlab.errors import ConfigError, nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Later(ModuleType):
+    """A module that is loaded when one of its names is asked for: for those that take long, and that not everybody needs.
+
+    Example:
+        >>> Later("math").sqrt(4.0)
+        2.0
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a name of the module."""
+        return getattr(import_module(self.__name__), name)
 
 
 def lazy(

@@ -22,7 +22,7 @@ from brokerlab.brokerage.studies.alternatives import KeyEffects, RuleSetComparis
 from brokerlab.brokerage.studies.period import PRODUCTION, Kind, Period, replay_nuclei
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.tasks import NucleusChoice, ProductionTasks, study_production_tasks
-from brokerlab.charts.primitives import bars
+from brokerlab.charts import primitives
 from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
@@ -176,7 +176,7 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
     largest = removal.rank_checks(t.removed)["part"].head(CHECKS_DRAWN).to_list()
     drawn = [*largest, PRODUCTION.brokerage.last, CANDIDATE]
     return Chart(
-        draw=bars,
+        draw=primitives.bars,
         frame=t.removed.filter(pl.col("part").is_in(drawn), pl.col("total") > 0),
         name="removed",
         options={"value": "share", "label": "part", "title": "removed [% of pairs]"},

@@ -20,7 +20,7 @@ from brokerlab.brokerage.studies.alternatives import (
 )
 from brokerlab.brokerage.studies.period import Kind, Period, replay_period
 from brokerlab.brokerage.studies.tasks import ProductionTasks, UserTasks
-from brokerlab.charts.primitives import bars, dots
+from brokerlab.charts import primitives
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
 from brokerlab.report.needs import Needs, Rows
@@ -99,7 +99,7 @@ def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[
     candidate = row(agreement, "candidate")
     return [
         Chart(
-            draw=bars,
+            draw=primitives.bars,
             frame=pl.concat([agreement.filter(part="candidate"), disagreement.head(MOST_REASONS)]),
             name="history",
             options={"value": "share", "label": "part", "title": "jobs that ran [%]"},
@@ -162,7 +162,7 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
     marked = keys.with_columns(mark=pl.when("worth").then(pl.lit("worth calibrating")))
     return [
         Chart(
-            draw=dots,
+            draw=primitives.dots,
             frame=effects.steps,
             name="keys_near_and_far",
             options={

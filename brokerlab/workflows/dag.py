@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import Any
 
 import dataframely as dy
-import networkx as nx
 import polars as pl
 
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
+from brokerlab.lazy import Later
+
+nx = Later("networkx")
 
 
 class WorkflowError(DataError):

@@ -16,13 +16,15 @@ import dataframely as dy
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
-from scipy import special
 
 from brokerlab.archive.contracts._columns import f64, i64, text
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.frames import prepared
+from brokerlab.lazy import Later
 from brokerlab.units import HOUR_S
 from brokerlab.workflows import batch
+
+special = Later("scipy.special")
 
 _NEAR = 1e-9  # probabilities closer than this are compared exactly
 

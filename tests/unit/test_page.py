@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import brokerlab
-from brokerlab import calibrate, lifecycle, scouts
+from brokerlab import calibrate, charts, lifecycle, scouts
 from brokerlab.archive.given import archive_of, tables_of
 from brokerlab.errors import ConfigError, MissingTableError, SchemaError
 from tests.scout_toys import Toy, by_name
@@ -59,12 +59,26 @@ def test_importing_loads_nothing() -> None:
     assert shown.stdout == "[]\n"
 
 
+def test_parameters_of_reports_load_no_chart_library_and_no_statistics() -> None:
+    text = """
+import sys
+from brokerlab.charts import primitives
+from brokerlab.report import explore, network_curve, scout_percentiles, workflow_pilots
+print([m for m in ("altair", "scipy.special", "networkx", "sklearn", "nbconvert") if m in sys.modules])
+print(primitives.bars.__name__, "altair" in sys.modules)
+"""
+    command = [sys.executable, "-c", text]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert shown.stdout == "[]\nbars True\n"
+
+
 @pytest.mark.parametrize(
     ("room", "name", "hint"),
     [
         (brokerlab, "scout", "did you mean 'scouts'"),
         (calibrate, "backtets", "did you mean 'backtest'"),
         (lifecycle, "class", "did you mean 'classes'"),
+        (charts, "primitive", "did you mean 'primitives'"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(room: Any, name: str, hint: str) -> None:

@@ -21,7 +21,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
 from brokerlab.brokerage.network_weight import MATRIX, WINDOW, NetworkSettings, link_metrics
@@ -594,6 +593,8 @@ def _open(path: Path, stack: ExitStack) -> Archive:
         return open_archive(path)
     if not path.exists():
         raise DataError(f"{path}: there is no such archive, file or folder")
+    from brokerlab.archive.ingestion import ingest  # slow to load
+
     folder = stack.enter_context(TemporaryFolder()) / "archive"
     ingest([path], folder)
     return open_archive(folder)

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.special import gammaln
 
 from brokerlab.compiled import compiled
 from brokerlab.estimators.records import Quantity
+from brokerlab.lazy import Later
 from brokerlab.numerics import FloatArray, IntArray
+
+special = Later("scipy.special")
 
 JOBS_PER_TASK = 300  # more of one task would only say how that one deviates from the model
 MOST_TASKS = 2000
@@ -155,8 +157,8 @@ def log_likelihood(sums: Sums, beliefs: Beliefs) -> float:
             (np.log(precision).sum() - determinants) / 2
             + a * log(b)
             - shape * np.log(b + left / 2)
-            + gammaln(shape)
-            - gammaln(a)
+            + special.gammaln(shape)
+            - special.gammaln(a)
             - counts / 2 * log(2 * pi)
         ).sum()
     )

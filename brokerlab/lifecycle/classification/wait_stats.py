@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
-from scipy import special
 
 from brokerlab.compiled import compiled
 from brokerlab.engines import TEXT, collect, narrow
 from brokerlab.errors import ConfigError, DataError
+from brokerlab.lazy import Later
 from brokerlab.lifecycle import states
 from brokerlab.lifecycle.classification.instants import At, Instants
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import DAY_S, HOUR_S, SECOND_US
+
+special = Later("scipy.special")
 
 
 class Sample(NamedTuple):
