@@ -1,6 +1,7 @@
 """Run notebooks with papermill in a kernel of this very interpreter, and say why one stopped, if it did."""
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ AT_START = "from brokerlab.long_work import keep_to; keep_to({core}); from broke
 """What a kernel does before the notebook: altair imports it, too."""
 CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0; __spec__ = None"
 """What a kernel does between two notebooks; the first cell of each is number 1, and can start processes, which ask for `__spec__`."""
+COLOUR = re.compile(r"\x1b\[.*?[@-~]")
+"""What colours a trace on a terminal."""
 SOCKET_PATH_BYTES = 90
 """Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 
@@ -98,12 +101,10 @@ class Kernel:
                 start_timeout=KERNEL_START_S,
             )
         except notebooks.PapermillExecutionError as error:
-            from nbconvert.filters.ansi import strip_ansi
-
             return Failure(
                 cell=error.exec_count,
                 error=f"{error.ename}: {error.evalue}",
-                trace="\n".join(map(strip_ansi, error.traceback)),
+                trace=COLOUR.sub("", "\n".join(error.traceback)),
                 kind=kind_of(error.ename),
             )
         except Exception as error:

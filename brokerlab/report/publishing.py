@@ -26,6 +26,7 @@ from brokerlab.report.kit import (
 )
 from brokerlab.report.made import command, typed, versions
 from brokerlab.report.results import RESERVED, jsonable, write_json
+from brokerlab.report.runs import UNFINISHED
 
 ROWS_IN_RESULTS = 2000
 """Tables with at most so many rows are also written as CSV, and stand in `results.json`."""
@@ -52,7 +53,10 @@ def publish(page: Page, params: Basic) -> dict[str, Any]:
         path.write_text(proposal.to_json(), encoding="utf-8")
     results = results_of(page, params, frames)
     write_json(folder / "results.json", results)
-    (folder / "index.html").write_text(rendering.render(results, folder), encoding="utf-8")
+    if (
+        folder.suffix != UNFINISHED
+    ):  # the runner, whose folder it is, knows more, and writes the page
+        (folder / "index.html").write_text(rendering.render(results, folder), encoding="utf-8")
     return results
 
 

@@ -51,8 +51,8 @@ def jsonable(value: Any) -> Any:
 
 
 def write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    """Write one JSON file."""
-    text = json.dumps(jsonable(plain), indent=1, ensure_ascii=False, allow_nan=False)
+    """Write what is `jsonable` already as a file."""
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -421,7 +421,7 @@ def _collect(
     path = folder / "results.json"
     if failure is None or (failure.is_answer and path.exists()):
         try:
-            results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            results = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda _: None)
             _ = results["page"]["verdict"]["sentence"], results["page"]["sections"]
         except FileNotFoundError:
             failure = Failure(cell=None, error="the notebook wrote no results.json to out_dir")
@@ -450,5 +450,4 @@ def _write(folder: Path, results: Mapping[str, Any], manifest: Mapping[str, Any]
 
     write_json(folder / "results.json", results)
     write_json(folder / "manifest.json", manifest)
-    stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    (folder / "index.html").write_text(rendering.render(stored, folder), encoding="utf-8")
+    (folder / "index.html").write_text(rendering.render(results, folder), encoding="utf-8")

@@ -24,12 +24,14 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+=-]{0,99}")
 UNIT_PATH, UNIT_REPORTS = "[path]", "[path of reports]"
 """Ends of the meaning of a parameter that names a file or folder; of reports only the proposals are read."""
 PROPOSALS = "proposal*.json"
+UNFINISHED = ".unfinished"
+"""End of the name of a run's folder, which is hidden, until the run is complete."""
 
 
 def free_id(home: Path, started: datetime, given: Mapping[str, Any]) -> str:
     """Return an id that is free: UTC time, and a digest of the parameters."""
     stem = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest_of(given)[:8]}"
-    taken = {path.name.removeprefix(".").removesuffix(".unfinished") for path in home.iterdir()}
+    taken = {path.name.removeprefix(".").removesuffix(UNFINISHED) for path in home.iterdir()}
     number = 1
     while (run_id := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
@@ -137,7 +139,7 @@ def workshop(home: Path, run_id: str) -> Iterator[Path]:
 
     Whoever was killed in it before has left files and no lock; they go.
     """
-    folder = home / f".{run_id}.unfinished"
+    folder = home / f".{run_id}{UNFINISHED}"
     with contextlib.ExitStack() as stack:
         while not (folder.is_dir() and stack.enter_context(_lock(folder, run_id))):
             stack.close()  # it was renamed by who had the lock before

@@ -27,6 +27,22 @@ def test_a_kernel_that_died_names_memory(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert failure.is_ours
 
 
+def test_traces_have_no_colours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class StoppedError(Exception):
+        exec_count, ename, evalue = 2, "ValueError", "no"
+        traceback = ("\x1b[31mValueError\x1b[39m: \x1b[1;32mno", "x = [1]\x1b[0m")
+
+    def stops(*_: Any, **__: Any) -> None:
+        raise StoppedError
+
+    papermill = SimpleNamespace(execute_notebook=stops, PapermillExecutionError=StoppedError)
+    monkeypatch.setattr(kernel, "papermill", lambda: papermill)
+    monkeypatch.setattr(kernel.Kernel, "_clean", lambda _: None)
+    failure = kernel.Kernel().execute(tmp_path / "x.ipynb", tmp_path, {})
+    assert failure is not None
+    assert (failure.line, failure.trace) == ("cell 2: ValueError: no", "ValueError: no\nx = [1]")
+
+
 def test_kernels_at_once_share_the_threads(tmp_path, monkeypatch):
     monkeypatch.setattr("polars.thread_pool_size", lambda: 8)
     assert [kernel.Kernel(at_once=n)._threads for n in (1, 3, 16)] == [8, 2, 1]

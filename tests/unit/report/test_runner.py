@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ import papermill
 import pytest
 
 from brokerlab.errors import ConfigError, DataError, ReportError
-from brokerlab.report import kernel, run, runner
+from brokerlab.report import kernel, kit, publishing, rendering, run, runner
 from brokerlab.temporary import TemporaryFolder
 
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
@@ -81,9 +82,14 @@ def test_papermill_alone_writes_the_same_page(notebooks, tmp_path, request):
 
 
 @pytest.mark.usefixtures("in_process")
-def test_page_of_a_run(notebooks, tmp_path):
+def test_page_of_a_run(notebooks, tmp_path, monkeypatch):
+    pages, render = [], rendering.render
+    monkeypatch.setattr(
+        rendering, "render", lambda *given: pages.append(render(*given)) or pages[-1]
+    )
     done = run("toy", {"rank": 80}, out_root=tmp_path / "reports", notebooks=notebooks)
     html = done.page.read_text()
+    assert pages == [html], "it is rendered once"
     assert "Change <code>SCOUT_<wbr>RAMCOUNT_<wbr>RANK</code> = 80." in html
     assert "Killed jobs: the archive has none." in html
     assert "Never said" not in html
@@ -180,7 +186,7 @@ def test_kernels_have_sockets_of_their_own(tmp_path, monkeypatch):
     names, before = [], set(tmp_path.iterdir())
     with TemporaryFolder() as first, TemporaryFolder() as second:
         for folder in (first, second):
-            manager = kernel._own_kernel(folder, 1)
+            manager = kernel._own_kernel(folder, 1, core=0)
             names.append((manager.transport, manager.ip))
             assert Path(manager.connection_file).parent == folder
             assert folder.stat().st_mode & 0o077 == 0
@@ -257,7 +263,7 @@ def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with TemporaryFolder() as folder:
-        manager = kernel._own_kernel(folder, 1)
+        manager = kernel._own_kernel(folder, 1, core=0)
     assert (manager.transport, manager.ip) == ("tcp", "127.0.0.1")
 
 
@@ -265,6 +271,16 @@ def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
     monkeypatch.setattr(kernel.Kernel, "execute", lambda *_: None)
     with pytest.raises(ReportError, match=r"wrote no results\.json"):
         run("toy", out_root=tmp_path, notebooks=notebooks)
+
+
+def test_what_json_does_not_have_is_null(notebooks, tmp_path, monkeypatch):
+    def writes(_, __, folder, ___):
+        plain = publishing.results_of(kit.no_answer("Too few."), kit.Bare())
+        (folder / "results.json").write_text(json.dumps(plain | {"values": [math.nan, 1]}))
+
+    monkeypatch.setattr(kernel.Kernel, "execute", writes)
+    done = run("toy", out_root=tmp_path, notebooks=notebooks)
+    assert done.results["values"] == [None, 1]
 
 
 def test_interruption_leaves_nothing(notebooks, tmp_path, monkeypatch):
