@@ -88,15 +88,16 @@ class _Utf8:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
-        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.closed = False
 
     def read(self, size: int) -> bytes:
         data: bytes = self._handle.read(size)
-        for start in range(0, len(data), _DECODED):
-            self._decode(data[start : start + _DECODED])
+        if not data.isascii() or self._decoder.getstate()[0]:  # or half a letter came before
+            for start in range(0, len(data), _DECODED):
+                self._decoder.decode(data[start : start + _DECODED])
         if size and not data:
-            self._decode(b"", final=True)
+            self._decoder.decode(b"", final=True)
         return data
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Every format is recognised, every broken file has a clear error."""
 
 import gzip
+import io
 import json
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from brokerlab import archive
 from brokerlab.archive.readers import detect, read
+from brokerlab.archive.readers.delimited import _Utf8
 from brokerlab.archive.readers.detect import table_of_name
 from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError, SchemaError
@@ -161,6 +163,20 @@ def test_a_wrong_encoding_far_inside_the_file(tmp_path):
     path.write_bytes(b"resource_name,mincore\n" + b"A,1\n" * 400_000 + b"\xe9,1\n")
     with pytest.raises(DataError, match="wrong encoding"):
         batches(path)
+
+
+@pytest.mark.parametrize("after", [b"", b"plain\n", "é".encode()])
+def test_half_a_letter_at_the_end_of_a_block(after):
+    text = _Utf8(io.BytesIO("é\n".encode() * 2 + b"ok\xc3" + after))
+    assert text.read(6) == "é\n".encode() * 2
+    assert text.read(3) == b"ok\xc3"
+    with pytest.raises(UnicodeDecodeError):
+        text.read(20)
+
+
+def test_a_letter_in_two_blocks():
+    text = _Utf8(io.BytesIO("aé".encode()))
+    assert [text.read(2), text.read(20), text.read(20)] == [b"a\xc3", b"\xa9", b""]
 
 
 def test_a_wrong_encoding_in_parquet(tmp_path):
