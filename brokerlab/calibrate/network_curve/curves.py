@@ -155,7 +155,7 @@ def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None 
     least = max(FEWEST_IN_STEP, math.ceil(SMALLEST_STEP * len(x)))
     tree = DecisionTreeRegressor(
         max_leaf_nodes=n_steps + 1, min_samples_leaf=least, monotonic_cst=[1], random_state=0
-    ).fit(x[:, None], y, sample_weight=weight)
+    ).fit(x[:, None].astype(np.float32), y, sample_weight=weight, check_input=False)
     edges = np.sort(tree.tree_.threshold[tree.tree_.children_left >= 0])
     if not len(edges):
         return _Tree(edges, np.array([np.average(y, weights=weight)]))

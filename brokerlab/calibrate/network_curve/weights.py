@@ -168,14 +168,13 @@ def _falling(worth: FloatArray, n: FloatArray, n_known: int) -> FloatArray:
 
     Rounded far below what matters: the order of a sum must not decide which links tie.
     """
-    from sklearn.isotonic import IsotonicRegression
+    from sklearn.isotonic import isotonic_regression
 
     mean = np.full(len(n), np.nan)
     np.divide(worth, n, out=mean, where=n > 0)
     known = np.flatnonzero(n[:n_known])
     if known.size:
-        fit = IsotonicRegression(increasing=False)
-        mean[known] = fit.fit_transform(known, mean[known], sample_weight=n[known])
+        mean[known] = isotonic_regression(mean[known], sample_weight=n[known], increasing=False)
     return mean.round(12)
 
 
