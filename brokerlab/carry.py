@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -40,12 +41,15 @@ CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
 BATCH_ROWS = 500_000  # most rows dealt out at a time, about
 PART_ROWS = 1_000  # rows for each chunk dealt out at a time, at least, if `BATCH_ROWS` allow it
 COMPRESSION = "lz4"  # of what is kept
+MOST_HELD_ROWS = 4_000_000  # rows dealt out in memory (less than 1 GB); more into files
 MOST_PLAIN_ROWS = (
     30_000_000  # rows dealt out without compression: more (7 GB) may not fit into memory
 )
 WORKERS = min(2, os.cpu_count() or 1)  # chunks worked on at once; Polars uses the other cores
 
 Chunk = dict[str, pl.DataFrame]
+Batch = tuple[pl.DataFrame, Sequence[int]]
+"""Rows sorted by chunk; where those of each chunk begin, and the last end."""
 Narrow = Callable[[pl.DataFrame], pl.DataFrame]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,7 +73,7 @@ class Chunks(ABC, Generic[T]):
 
 def whole(content: T) -> Chunks[T]:
     """Return one chunk that holds everything, in memory."""
-    return _Here(lambda _: content, 1, None)
+    return _Here(lambda _: content, 1)
 
 
 def deal(
@@ -114,11 +118,10 @@ def _of_chunk(tables: Mapping[str, pl.DataFrame], number: int, n: int) -> Chunk:
 
 @dataclass(frozen=True)
 class _Here(Chunks[T]):
-    """Chunks on this machine: how to load each, and the folder they lie in, if any."""
+    """Chunks on this machine: how to load each."""
 
     load: Callable[[int], T]
     n: int
-    folder: Path | None
 
     def each(self, function: Callable[[T], R]) -> Iterator[R]:
         """See `Chunks`."""
@@ -137,9 +140,8 @@ class _Here(Chunks[T]):
 
     def keep(self, function: Callable[[T], R]) -> Chunks[R]:
         """See `Chunks`."""
-        if self.folder is None:
-            made = self.map(function)
-            return _Here(made.__getitem__, self.n, None)
+        if self.n == 1:
+            return whole(function(self.load(0)))
         folder = TemporaryFolder()
 
         def put(number: int) -> None:
@@ -148,7 +150,7 @@ class _Here(Chunks[T]):
                 pickle.dump(made, file, protocol=5)
 
         with folder.filling():
-            for done, _ in enumerate(_Here(put, self.n, None).each(lambda _: None), 1):
+            for done, _ in enumerate(_Here(put, self.n).each(lambda _: None), 1):
                 folder.share = done / self.n
 
         def load(number: int) -> R:
@@ -156,7 +158,7 @@ class _Here(Chunks[T]):
                 made: R = pickle.load(file)  # noqa: S301 - our own file
             return made
 
-        return _Here(load, self.n, folder.path)
+        return _Here(load, self.n)
 
 
 def _dealt_here(
@@ -166,27 +168,49 @@ def _dealt_here(
     narrows: Mapping[str, Narrow],
     rows: int,
 ) -> Chunks[Chunk]:
-    """Deal tables of so many rows out on this machine: as they are if they make one chunk, else into one file per chunk."""
+    """Deal tables of so many rows out on this machine: as they are if they make one chunk, else by chunk in memory or in files."""
     if n == 1:
         large = {name: narrows[name](collect(table)).rechunk() for name, table in tables.items()}
         return whole(large | dict(beside))
+    least = min(PART_ROWS * n, BATCH_ROWS)
+    dealt = {
+        name: _by_chunk(_join(map(narrows[name], _batches(table)), least), n)
+        for name, table in tables.items()
+    }
+    load = _in_memory(dealt) if rows <= MOST_HELD_ROWS else _in_files(dealt, n, rows)
+    return _Here(lambda number: load(number) | _of_chunk(beside, number, n), n)
+
+
+def _in_memory(dealt: Mapping[str, Iterable[Batch]]) -> Callable[[int], Chunk]:
+    """Hold what is dealt out; return how to load a chunk."""
+    held = {name: list(batches) for name, batches in dealt.items()}
+
+    def load(number: int) -> Chunk:
+        parts = {
+            name: [rows[ends[number] : ends[number + 1]] for rows, ends in batches]
+            for name, batches in held.items()
+        }
+        return {name: pl.concat(own, rechunk=True) for name, own in parts.items()}
+
+    return load
+
+
+def _in_files(dealt: Mapping[str, Iterable[Batch]], n: int, rows: int) -> Callable[[int], Chunk]:
+    """Write what is dealt out to one file per chunk and table; return how to load a chunk."""
     folder = TemporaryFolder()
     compression = COMPRESSION if rows > MOST_PLAIN_ROWS else None
     with folder.filling():
-        for name, table in tables.items():
+        for name, batches in dealt.items():
             files = [folder.path / f"{name}-{number}" for number in range(n)]
-            pieces = map(narrows[name], _batches(table))
-            batches = _join(pieces, min(PART_ROWS * n, BATCH_ROWS))
-            for dealt in _spread(batches, files, compression):
-                folder.share += dealt / max(rows, 1)
+            for written in _write(batches, files, compression):
+                folder.share += written / max(rows, 1)
 
     def load(number: int) -> Chunk:
-        files = {name: folder.path / f"{name}-{number}" for name in tables}
+        files = {name: folder.path / f"{name}-{number}" for name in dealt}
         # rows in many pieces are gathered slowly
-        dealt = {name: pl.read_ipc_stream(file).rechunk() for name, file in files.items()}
-        return dealt | _of_chunk(beside, number, n)
+        return {name: pl.read_ipc_stream(file).rechunk() for name, file in files.items()}
 
-    return _Here(load, n, folder.path)
+    return load
 
 
 def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
@@ -214,24 +238,31 @@ def _join(pieces: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting, rechunk=True)
 
 
-def _spread(
-    batches: Iterable[pl.DataFrame], files: Sequence[Path], compression: str | None
+def _by_chunk(batches: Iterable[pl.DataFrame], n: int) -> Iterator[Batch]:
+    """Sort the rows of every batch by chunk."""
+    for batch in batches:
+        number = (batch[TASK] % n).to_numpy()
+        # of few bytes stable is fastest
+        order = np.argsort(number.astype(np.min_scalar_type(n)), kind="stable")
+        sizes = np.bincount(number, minlength=n)
+        yield batch[order], [0, *sizes.cumsum().tolist()]
+
+
+def _write(
+    batches: Iterable[Batch], files: Sequence[Path], compression: str | None
 ) -> Iterator[int]:
     """Append the rows of every batch to the file of their chunk; yield how many."""
-    n, options = len(files), pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
     with ExitStack() as stack:
         writers: list[Any] = []
-        for batch in batches:
-            number = (batch[TASK] % n).to_numpy()
-            # sorted once, and cut without copies; of few bytes stable is fastest
-            order = np.argsort(number.astype(np.min_scalar_type(n)), kind="stable")
-            rows, sizes = batch[order].to_arrow(), np.bincount(number, minlength=n)
+        for batch, ends in batches:
+            rows = batch.to_arrow()
             writers = writers or [
                 stack.enter_context(pa.ipc.new_stream(file, rows.schema, options=options))
                 for file in files
             ]
-            for writer, end, size in zip(writers, sizes.cumsum(), sizes, strict=True):
-                writer.write_table(rows.slice(end - size, size))
+            for writer, (start, end) in zip(writers, pairwise(ends), strict=True):
+                writer.write_table(rows.slice(start, end - start))
             yield batch.height
 
 

@@ -154,9 +154,12 @@ def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
         events_finished=_when(counted & pl.col("is_finished"), pl.col("events")),
     )
     highest = ["is_bad", "has_pseudo"]
-    sums = derived.group_by(KEYS).agg(pl.exclude(*KEYS, *highest).sum(), pl.col(highest).max())
     # two sorts by one key are five times as fast as one by two
-    return sums.sort("pandaid").sort("jeditaskid", maintain_order=True)
+    ordered = derived.sort("pandaid").sort("jeditaskid", maintain_order=True)
+    # runs of equal keys are grouped in half the time of the keys themselves
+    by_run = ordered.group_by(run=pl.struct(KEYS).rle_id(), maintain_order=True)
+    sums = [pl.exclude(*KEYS, *highest).sum(), pl.col(highest).max()]
+    return by_run.agg(pl.col(KEYS).first(), *sums).drop("run")
 
 
 def _when(condition: pl.Expr, value: pl.Expr) -> pl.Expr:

@@ -26,6 +26,7 @@ ROWS, MOST = 100_000, 100_000
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(carry, "MOST_HELD_ROWS", 0)
     return tmp_path
 
 
@@ -91,8 +92,14 @@ def test_results_that_do_not_fit_are_refused_and_what_was_dealt_stays(
     assert sum(chunks.map(lambda chunk: chunk["jobs"].height)) == ROWS
 
 
-@pytest.mark.parametrize("least", [1, 7])
-def test_chunks_hold_what_is_made_of_each_row(scratch: Path, least: int) -> None:
+@pytest.mark.parametrize(
+    ("least", "most_held", "files"), [(1, 0, 0), (7, 2 * ROWS, 0), (7, 2 * ROWS - 1, 14)]
+)
+def test_chunks_hold_what_is_made_of_each_row(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, least: int, most_held: int, files: int
+) -> None:
+    monkeypatch.setattr(carry, "MOST_HELD_ROWS", most_held)
+    monkeypatch.setattr(carry, "BATCH_ROWS", ROWS // 3)
     table = pl.DataFrame({"jeditaskid": np.arange(ROWS) % 10, "place": np.arange(ROWS)})
 
     def narrow(rows: pl.DataFrame) -> pl.DataFrame:
@@ -100,6 +107,7 @@ def test_chunks_hold_what_is_made_of_each_row(scratch: Path, least: int) -> None
 
     large = {name: nw.from_native(table.lazy()) for name in ("jobs", "files")}
     chunks = carry.deal(large, {}, least=least, narrow={"jobs": narrow})
+    assert len(list(scratch.rglob("*-?"))) == files
     made = chunks.map(lambda chunk: chunk)
     for name, expected in (("jobs", narrow(table)), ("files", table)):
         dealt = pl.concat([chunk[name] for chunk in made])
@@ -120,6 +128,7 @@ def test_without_a_folder_it_says_what_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setattr(carry, "MOST_HELD_ROWS", 0)
     with pytest.raises(DataError, match=rf"^{tmp_path}/gone: .* set TMPDIR"):
         deal()
 
