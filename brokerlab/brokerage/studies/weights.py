@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.ranking import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
+from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.studies.removal import NO_SHARE, with_flags
@@ -163,12 +164,9 @@ def decide_both_weights(
     rules = world.rules
     switches = {name: getattr(rules, name) for name in AnalysisRules.SWITCHES}
     other = NEW if rules.basic_weight == ORIGINAL else ORIGINAL
-    others: AnalysisDecisions = world.brokerage.decide(
-        world.tables,
-        rules=AnalysisRules(rules.rules, **(switches | {"basic_weight": other})),
-        matching=world.matching,
-        config=world.config,
-    )
+    changed = AnalysisRules(rules.rules, **(switches | {"basic_weight": other}))
+    now = world.with_rules(changed, world.matching)
+    others = type(decisions).of(now, parts(now))
     return (decisions, others) if other == NEW else (others, decisions)
 
 

@@ -189,6 +189,15 @@ def test_both_weights_have_the_rules_of_ones_own():
         assert side.queues.filter(check="shut_out")["panda_queue"].to_list() == ["SLOW"]
 
 
+def test_both_weights_know_the_same_tables():
+    tables = two_classes().tables()
+    del tables["replicas"]
+    made = ANALYSIS.brokerage.decide(tables)
+    for side in weights.decide_both_weights(made):
+        assert "replicas" in side.world.unasked
+        assert side.world.unasked == made.world.unasked
+
+
 @pytest.mark.parametrize("rules", ["document", "production"])
 def test_old_and_new_weight(rules):
     world = two_classes()
