@@ -24,11 +24,6 @@ REJECTED, UNRESOLVED = 1, 2
 """Values of ``x_software``; 0 is accepted."""
 
 
-def truncated(value: pl.Expr) -> pl.Expr:
-    """Round towards zero, as ``int`` does."""
-    return pl.when(value >= 0).then(value.floor()).otherwise(value.ceil())
-
-
 def spared(rules: ProductionRules, name: str) -> pl.Expr:
     """Return whether a check passes a pre-assigned queue (``t_listed``; a single one: ``t_single``) without being asked."""
     return pl.col(name) if rules.preassigned_exempt else pl.lit(value=False)
@@ -151,7 +146,7 @@ def software_checks() -> tuple[Rule, ...]:
 def compensated(ram: pl.Expr, *, whole: bool) -> pl.Expr:
     """Return 90 % of a memory need [MB], ``whole``: truncated to whole MB."""
     need = ram * RAM_COMPENSATION
-    return truncated(need) if whole else need
+    return need.truncate() if whole else need
 
 
 def slot_cores() -> pl.Expr:
@@ -373,7 +368,7 @@ def capacity(limit: str, *, whole: bool = True) -> pl.Expr:
     cores = at_least_one(col("q_corecount"))
     time = (col(limit) - col("t_basewalltime")) * cores
     power = time * col("q_corepower") * col("t_efficiency") / col("t_percent")
-    power = truncated(power) if whole else power
+    power = power.truncate() if whole else power
     return pl.when(col("t_hs06")).then(power).otherwise(col(limit) * cores)
 
 
