@@ -41,7 +41,9 @@ CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
 BATCH_ROWS = 500_000  # most rows dealt out at a time, about
 PART_ROWS = 1_000  # rows for each chunk dealt out at a time, at least, if `BATCH_ROWS` allow it
 COMPRESSION = "lz4"  # of what is kept
-MOST_HELD_ROWS = 4_000_000  # rows dealt out in memory (less than 1 GB); more into files
+MOST_HELD_ROWS = (
+    4_000_000  # rows dealt out in memory (1 to 2 GB, by the columns asked for); more into files
+)
 MOST_PLAIN_ROWS = (
     30_000_000  # rows dealt out without compression: more (7 GB) may not fit into memory
 )

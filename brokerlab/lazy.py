@@ -27,6 +27,14 @@ class Later(ModuleType):
         """Return a name of the module."""
         return getattr(import_module(self.__name__), name)
 
+    def __dir__(self) -> list[str]:
+        """Return the names of the module."""
+        return dir(import_module(self.__name__))
+
+    def __reduce__(self) -> tuple[type[Later], tuple[str]]:
+        """Go to another process by name."""
+        return type(self), (self.__name__,)
+
 
 def lazy(
     package: str, homes: Mapping[str, str]

@@ -23,17 +23,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-"""Cores that this process was given; none where the system does not tell."""
+"""Cores that this process was given, or kept to before it loaded this; none where the system does not tell."""
 
 
-def core_for(number: int) -> int:
-    """Return a core for one of several processes: where this process is, whom the system found room there, or so many further; -1 where it does not tell."""
+def cores_for(n: int) -> list[int]:
+    """Return a core for each of several processes, from the one on where the system found room for this thread; -1: none, for a single one or where the system does not tell."""
     try:
-        told = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()
+        told = Path("/proc/thread-self/stat").read_text("ascii").rpartition(")")[2].split()
         here = CORES.index(int(told[36]))  # field 39, proc(5)
-    except (OSError, ValueError):
-        return -1
-    return CORES[(here + number) % len(CORES)]
+    except (OSError, ValueError, IndexError):
+        return [-1] * n
+    return [CORES[(here + place) % len(CORES)] if n > 1 else -1 for place in range(n)]
 
 
 def keep_to(core: int) -> None:
@@ -91,15 +91,16 @@ def in_processes(
     for task in tasks:
         waiting.put(task)
 
-    def start(number: int) -> ProcessPoolExecutor:
+    def start(core: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")  # threads do not survive a fork
         return ProcessPoolExecutor(
-            1, context, initializer=_hold, initargs=(work, shared, {*WARNED}, core_for(number))
+            1, context, initializer=_hold, initargs=(work, shared, {*WARNED}, core)
         )
 
-    with ThreadPoolExecutor(max(1, min(workers, len(tasks)))) as threads:
-        for number in range(min(workers, len(tasks))):
-            threads.submit(_keep_busy, partial(start, number), waiting, ended, tries)
+    cores = cores_for(min(workers, len(tasks)))
+    with ThreadPoolExecutor(max(1, len(cores))) as threads:
+        for core in cores:
+            threads.submit(_keep_busy, partial(start, core), waiting, ended, tries)
         try:
             for _ in tasks:
                 yield ended.get()

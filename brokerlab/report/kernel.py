@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab import errors
-from brokerlab.long_work import core_for
 from brokerlab.report.parameters import papermill
 from brokerlab.report.results import RESERVED
 from brokerlab.temporary import TemporaryFolder, sweep
@@ -77,11 +76,12 @@ class Kernel:
     """A kernel of this very interpreter, which runs notebooks one after the other, each from an empty namespace.
 
     What the notebooks import is loaded once for all of them. It starts with the first one; after one that killed it, it
-    starts again. Where several run at once each has a part of the threads: more would only wait for each other.
+    starts again. Where several run at once each has a part of the threads, as more would only wait for each other, and keeps to
+    its core (-1: to none) where it has one.
     """
 
-    def __init__(self, number: int = 0, at_once: int = 1) -> None:
-        self._number = number
+    def __init__(self, core: int = -1, at_once: int = 1) -> None:
+        self._core = core
         self._threads = max(pl.thread_pool_size() // at_once, 1)
         self._manager: Any = None
         self._open = ExitStack()
@@ -140,7 +140,7 @@ class Kernel:
             raise KeyboardInterrupt
         if self._manager is None:
             folder = self._open.enter_context(TemporaryFolder())
-            self._manager = _own_kernel(folder, self._threads, core_for(self._number))
+            self._manager = _own_kernel(folder, self._threads, self._core)
         else:
             from nbclient import NotebookClient
             from nbformat import v4

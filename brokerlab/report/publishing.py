@@ -53,9 +53,8 @@ def publish(page: Page, params: Basic) -> dict[str, Any]:
         path.write_text(proposal.to_json(), encoding="utf-8")
     results = results_of(page, params, frames)
     write_json(folder / "results.json", results)
-    if (
-        folder.suffix != UNFINISHED
-    ):  # the runner, whose folder it is, knows more, and writes the page
+    # else the runner, whose folder it is, knows more, and writes the page
+    if folder.suffix != UNFINISHED:
         (folder / "index.html").write_text(rendering.render(results, folder), encoding="utf-8")
     return results
 

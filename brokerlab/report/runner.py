@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.errors import ConfigError, ReportError, nearest, warn_once
+from brokerlab.long_work import cores_for
 from brokerlab.report import find, index, made, runs
 from brokerlab.report.kernel import LESS_MEMORY, Failure, Kernel, interruptible
 from brokerlab.report.results import RESERVED, jsonable, write_json
@@ -178,12 +178,13 @@ def _make_all(
     groups: Sequence[Sequence[_Job]], workers: int, each: Callable[[Run], object]
 ) -> None:
     """Run jobs, several at once, group after group; whatever stops one of them stops all."""
-    here, kernels, numbers = threading.local(), list[Kernel](), count()
-    at_once = min(workers, max(map(len, groups)))
+    here, kernels = threading.local(), list[Kernel]()
+    at_once = max(min(workers, max(map(len, groups))), 1)
+    cores = iter(cores_for(at_once))
 
     def start() -> None:
         # its sockets belong to the loop of one thread
-        here.kernel = Kernel(next(numbers), at_once)
+        here.kernel = Kernel(next(cores), at_once)
         kernels.append(here.kernel)
 
     def make(job: _Job) -> Run:
@@ -198,7 +199,7 @@ def _make_all(
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
         stack.callback(end)
-        threads = stack.enter_context(ThreadPoolExecutor(workers, initializer=start))
+        threads = stack.enter_context(ThreadPoolExecutor(at_once, initializer=start))
         try:
             for group in groups:
                 for future in as_completed([threads.submit(make, job) for job in group]):
@@ -421,7 +422,7 @@ def _collect(
     path = folder / "results.json"
     if failure is None or (failure.is_answer and path.exists()):
         try:
-            results = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda _: None)
+            results = jsonable(json.loads(path.read_text(encoding="utf-8")))
             _ = results["page"]["verdict"]["sentence"], results["page"]["sections"]
         except FileNotFoundError:
             failure = Failure(cell=None, error="the notebook wrote no results.json to out_dir")

@@ -4,12 +4,13 @@ import os
 import signal
 import warnings
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from brokerlab.errors import WARNED, BrokerlabWarning, DataError, warn_once
-from brokerlab.long_work import CORES, Kept, core_for, in_processes
+from brokerlab.long_work import CORES, Kept, cores_for, in_processes
 
 
 def times(shared: int, task: int) -> int:
@@ -71,11 +72,18 @@ def core(_shared: int, _task: int) -> tuple[int, ...]:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
-def test_processes_of_one_thread_keep_to_a_core_each_and_others_to_none(monkeypatch):
+def test_several_processes_of_one_thread_keep_to_a_core_each_and_others_to_none(monkeypatch):
+    free = os.sched_getaffinity(0)
     monkeypatch.setenv("POLARS_MAX_THREADS", "1")
-    (_, kept), *_ = in_processes(core, 0, [1], workers=1)
-    assert len(kept) == 1
-    assert {core_for(number) for number in range(len(CORES))} == {*CORES}
+    assert {len(kept) for _, kept in in_processes(core, 0, [1, 2], workers=2)} == {1}
+    assert set(cores_for(len(CORES) + 1)) == {*CORES}
+    ((_, alone),) = in_processes(core, 0, [1], workers=1)
+    assert set(alone) == free
     monkeypatch.setenv("POLARS_MAX_THREADS", "2")
-    (_, free), *_ = in_processes(core, 0, [1], workers=1)
-    assert set(free) == os.sched_getaffinity(0)
+    assert {kept for _, kept in in_processes(core, 0, [1, 2], workers=2)} == {tuple(free)}
+
+
+@pytest.mark.parametrize("told", ["", "1 (x) S 1 2 3", "1 (x) " + "9 " * 36 + "x"])
+def test_a_system_that_does_not_tell_the_core_keeps_nothing_to_it(told, monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda *_: told)
+    assert cores_for(2) == [-1, -1]

@@ -14,7 +14,7 @@ import polars as pl
 
 from brokerlab.brokerage.network_weight import ThroughputCurve, throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
@@ -88,7 +88,7 @@ def logged(mbps: FloatArray) -> FloatArray:
 
 def usable(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep links with a throughput that later delivered something; refuse too few, and those that nothing tells apart."""
-    kept = rows.filter(pl.col("mbps").is_finite(), pl.col("outcome") > 0)
+    kept = rows.filter(pl.col("mbps", "outcome").is_finite(), pl.col("outcome") > 0)
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
         raise InsufficientDataError(
@@ -140,6 +140,11 @@ def fit_steps(
 
 def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return ln of throughput and of outcome, and the number of the link, in the order of links."""
+    known = pl.all_horizontal(pl.col("mbps", "outcome").is_finite()).fill_null(value=False)
+    if lost := rows.height - rows.filter(known).height:
+        raise DataError(
+            f"{lost} of {rows.height} links without a finite mbps and outcome; leave them out"
+        )
     kept = rows.sort("group", "mbps", "outcome")
     codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
     return logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy()), codes

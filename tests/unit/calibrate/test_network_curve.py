@@ -26,7 +26,7 @@ from brokerlab.calibrate.network_curve import (
     study_fallback,
     study_weights,
 )
-from brokerlab.calibrate.network_curve.curves import LEAST, resolution, tied_share
+from brokerlab.calibrate.network_curve.curves import LEAST, resolution, step_curve, tied_share
 from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
 from brokerlab.calibrate.network_curve.study import queue_facts
 from brokerlab.calibrate.network_curve.weights import (
@@ -43,7 +43,7 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
     top_values,
 )
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.intervals import studentise
 from tests.unit.calibrate import network_toys as toys
 
@@ -74,6 +74,16 @@ def test_steps_beyond_the_planted_ones_bring_little(fit):
     assert errors[3] < 0.2 * errors[0]
     assert errors[3] == pytest.approx(0.25, rel=0.2)  # the square of the planted noise
     assert fit.by_size.filter("chosen")["n_steps"].to_list() == [3]
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, None])
+def test_links_without_a_finite_number_make_no_curve(bad):
+    links = toys.planted(100)
+    odd = links.with_columns(outcome=links["outcome"].scatter(0, bad))
+    with pytest.raises(DataError, match="1 of 100 links without a finite mbps and outcome"):
+        step_curve(odd)
+    odd = odd.vstack(links)
+    assert fit_steps(odd, n_boot=20).curve == fit_steps(odd[1:], n_boot=20).curve
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -276,11 +276,13 @@ def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
 def test_what_json_does_not_have_is_null(notebooks, tmp_path, monkeypatch):
     def writes(_, __, folder, ___):
         plain = publishing.results_of(kit.no_answer("Too few."), kit.Bare())
-        (folder / "results.json").write_text(json.dumps(plain | {"values": [math.nan, 1]}))
+        (folder / "results.json").write_text(
+            json.dumps(plain | {"values": [math.nan, 1, "huge"]}).replace('"huge"', "1e999")
+        )
 
     monkeypatch.setattr(kernel.Kernel, "execute", writes)
     done = run("toy", out_root=tmp_path, notebooks=notebooks)
-    assert done.results["values"] == [None, 1]
+    assert done.results["values"] == [None, 1, None]
 
 
 def test_interruption_leaves_nothing(notebooks, tmp_path, monkeypatch):
