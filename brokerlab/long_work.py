@@ -39,7 +39,7 @@ def cores_for(n: int) -> list[int]:
 def keep_to(core: int) -> None:
     """Let this process keep to a core where Polars has one thread; before it is asked for anything.
 
-    Polars does even the shortest work in it; to wake it on another core took a quarter of all processor time of a replay.
+    Polars does even the shortest work in it; to wake it on another core took a quarter of the processor time of a replay beside an idle core.
     """
     if core >= 0 and os.environ.get("POLARS_MAX_THREADS") == "1":
         with suppress(OSError):  # the core was taken from it
