@@ -27,7 +27,7 @@ OUT_OF_MEMORY = (
 )
 """What is said of a kernel that died."""
 AT_START = "from brokerlab.long_work import keep_to; keep_to({core}); from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema, keep_to"
-"""What a kernel does before the notebook: altair imports it, too."""
+"""What a kernel does before the notebook: it keeps to its core, and loads jsonschema in our way, before altair does."""
 CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0; __spec__ = None"
 """What a kernel does between two notebooks; the first cell of each is number 1, and can start processes, which ask for `__spec__`."""
 COLOUR = re.compile(r"\x1b\[.*?[@-~]")

@@ -86,9 +86,13 @@ def logged(mbps: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(mbps, LEAST)))
 
 
+FINITE = pl.all_horizontal(pl.col("mbps", "outcome").is_finite())
+"""Links of which a curve can be made: of a throughput and an outcome that are known."""
+
+
 def usable(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep links with a throughput that later delivered something; refuse too few, and those that nothing tells apart."""
-    kept = rows.filter(pl.col("mbps", "outcome").is_finite(), pl.col("outcome") > 0)
+    kept = rows.filter(FINITE, pl.col("outcome") > 0)
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
         raise InsufficientDataError(
@@ -140,8 +144,7 @@ def fit_steps(
 
 def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return ln of throughput and of outcome, and the number of the link, in the order of links."""
-    known = pl.all_horizontal(pl.col("mbps", "outcome").is_finite()).fill_null(value=False)
-    if lost := rows.height - rows.filter(known).height:
+    if lost := rows.height - rows.filter(FINITE).height:
         raise DataError(
             f"{lost} of {rows.height} links without a finite mbps and outcome; leave them out"
         )
