@@ -41,7 +41,7 @@ def tables_of(
     wanted = (*needed, *optional)
     if isinstance(source, Archive):
         result = {
-            name: source.lazy(name) if name in FROM_END_TO_END else source.relation(name)
+            name: source.lazy(name) if name in FROM_END_TO_END else source.joinable(name)
             for name in wanted
             if source.has(name)
         }

@@ -36,6 +36,8 @@ _OPTIONS = re.compile(r"\([^)]*\)")
 
 DUCKDB_MEMORY = "1500MB"
 """What DuckDB may take of the memory, whatever the number of jobs; it spills what is more."""
+MOST_ROWS_POLARS = 2_000_000
+"""Rows of a table up to which an archive is joined in Polars. Beyond, DuckDB holds less: with 5 million jobs 2.2 instead of 3.8 GB."""
 LARGE = ("jobs", "files", "job_status_log")
 """Tables that Spark reads where there is a session; all others fit on one machine."""
 
@@ -221,6 +223,18 @@ class Archive(Result):
             MissingTableError: The table is not in this archive.
         """
         return self.scan(table) if self.spark is None else self.relation(table)
+
+    def joinable(self, table: str) -> Any:
+        """Return a table to be joined and grouped with others of the same engine: lazily in Polars where the archive is small, else as :meth:`relation`.
+
+        Small are archives of at most ``MOST_ROWS_POLARS`` rows a table: DuckDB holds less at once of a large one, but takes
+        milliseconds to begin each query.
+
+        Raises:
+            MissingTableError: The table is not in this archive.
+        """
+        small = max(self.manifest.counts.values(), default=0) <= MOST_ROWS_POLARS
+        return self.scan(table) if self.spark is None and small else self.relation(table)
 
     def sql(
         self, text: str, params: Mapping[str, Any] | None = None, *, outside: bool = False

@@ -199,8 +199,8 @@ def waiting_states(
     """
     if by not in BY:
         raise ConfigError(f"by={by!r}: {nearest(by, BY)}")
-    log = archive.job_status_log if archive.has("job_status_log") else None
-    jobs, log = read(archive.jobs, log)
+    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    jobs, log = read(archive.joinable("jobs"), log)
     last = jobs.select(nw.col("modificationtime").max()).collect("polars").item()
     first, until = time_of(start, "start"), time_of(end, "end")
     if first is not None:

@@ -97,8 +97,8 @@ def load(p: Params) -> Data:
             unit=p.unit,
         )
     instants = instants_of(waiting.start, waiting.end, p.every)
-    log = archive.job_status_log if archive.has("job_status_log") else None
-    counts = Counts.of(archive.jobs, log, instants).table(*PLACE, "jobstatus")
+    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    counts = Counts.of(archive.joinable("jobs"), log, instants).table(*PLACE, "jobstatus")
     return Data(waiting, instants, counts, tuple(odd))
 
 

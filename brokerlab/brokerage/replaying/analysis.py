@@ -211,7 +211,7 @@ class AnalysisMaker(Maker):
         return {"job_stats": counts.table(*columns), "diskio_usage": disk_traffic(counts)}
 
     def _make_users(self) -> None:
-        jobs = self.archive.jobs
+        jobs = self.archive.joinable("jobs")
         changes = counts.user_changes(jobs, self.log, self.clock, parents=self.parents)
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
         names = self.tables["tasks"]["username"].drop_nulls().unique()
@@ -225,7 +225,7 @@ class AnalysisMaker(Maker):
         self.tables["user_totals"] = counts.user_totals(changes, users_of(self.tables["tasks"]))
 
     def _make_pace(self) -> None:
-        jobs, clock, parents = self.archive.jobs, self.clock, self.parents
+        jobs, clock, parents = self.archive.joinable("jobs"), self.clock, self.parents
         self.tables["to_run_rate"] = places.to_run_rate(jobs, clock, parents=parents)
         self.tables["sites_used"] = places.sites_used(jobs, self.pairs, clock, parents=parents)
         self.notes.append("queues where a task had jobs count as those with datasets of its output")
@@ -251,7 +251,7 @@ class AnalysisMaker(Maker):
 
     def _make_ratings(self) -> None:
         """Make the classes of queues and tasks, and the usage of users and shares."""
-        jobs, instants, log = self.archive.jobs, self.instants, self.log
+        jobs, instants, log = self.archive.joinable("jobs"), self.instants, self.log
         queues = latest(self.archive.scan("queues").collect())
         rated = site_ratings(jobs, queues, instants, status_log=log, rules=self.class_rules)
         known = rated.drop_nulls("class")
@@ -259,7 +259,7 @@ class AnalysisMaker(Maker):
         if (shares := self._whole("gshares")) is not None:
             self.tables["gshare_usage"] = share_ratings(jobs, shares, instants, status_log=log)
         names = ("tasks", "task_status_log", *PROGRESS)
-        tables = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
+        tables = {name: self.archive.joinable(name) for name in names if self.archive.has(name)}
         at = Ticks.of(instants, USERS_EVERY)
         basis = users(jobs, rated, instants, status_log=log)
         basis |= active_tasks(tables, self.pairs, at)
@@ -303,7 +303,7 @@ class OfSettings:
         hours = value_at(config, "TW_DONE_JOB_STAT", place_of)
         if hours not in self._ended:
             self._ended[hours] = places.failure_counts(
-                self.archive.jobs,
+                self.archive.joinable("jobs"),
                 pairs,
                 Clock.of(self.instants),
                 hours=hours,

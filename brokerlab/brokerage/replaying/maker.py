@@ -125,12 +125,14 @@ class Maker:
             self._make_work()
         else:
             self.tables["task_resource_types"] = task_tables.task_resource_types(
-                self.archive.jobs, self.pairs, self.instants, parents=self.parents
+                self.archive.joinable("jobs"), self.pairs, self.instants, parents=self.parents
             )
 
     def _make_tasks(self) -> None:
         planned = self.planned
-        own = task_tables.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
+        own = task_tables.read_tasks(
+            self.archive.joinable("tasks"), planned["jeditaskid"].unique().to_list()
+        )
         known = planned.join(own, on="jeditaskid", how="semi")
         lost = planned["jeditaskid"].n_unique() - known["jeditaskid"].n_unique()
         if lost:
@@ -150,12 +152,14 @@ class Maker:
         self.tables["tasks"] = rows
         self.task_ids = rows["jeditaskid"].unique().sort().to_list()
         parents = rows["parent_tid"].drop_nulls().unique().to_list()
-        family = task_tables.read_tasks(self.archive.tasks, parents)
+        family = task_tables.read_tasks(self.archive.joinable("tasks"), parents)
         self.tables["parent_tasks"] = task_tables.parents(family)
 
     def _make_places(self) -> None:
         types = self._whole("resource_types")
-        queues = places.queues(self.archive.queues, types, self.clock, more=self.more_of_queues)
+        queues = places.queues(
+            self.archive.joinable("queues"), types, self.clock, more=self.more_of_queues
+        )
         self.tables["queues"] = queues
         self.parents = places.parents(queues)
         if types is not None:
@@ -197,7 +201,9 @@ class Maker:
     def _make_counts(self) -> None:
         """Make the numbers of jobs; those recorded hold at the instants that they cover."""
         self.log = self._lazy("job_status_log")
-        counts = Counts.of(self.archive.jobs, self.log, self.instants, parents=self.parents)
+        counts = Counts.of(
+            self.archive.joinable("jobs"), self.log, self.instants, parents=self.parents
+        )
         self.notes += counts.notes
         sites = counts.changes.sides[0].groups["computingsite"].drop_nulls().unique()
         strange = sites.filter(~sites.is_in([*self.parents, *self.parents.values()]))
@@ -229,7 +235,7 @@ class Maker:
             self.tables["site_activity"] = places.site_activity_of_data(result, clock)
         else:
             self.tables["site_activity"] = places.site_activity_of_jobs(
-                self.archive.jobs, clock, parents=self.parents
+                self.archive.joinable("jobs"), clock, parents=self.parents
             )
         if (result := self._lazy("worker_stats")) is not None:
             self.tables["worker_stats"] = places.worker_stats(
@@ -306,22 +312,22 @@ class Maker:
             return
         log = self._lazy("task_status_log")
         left = task_tables.open_tasks(
-            self.archive.tasks,
-            self.archive.datasets,
-            self.archive.jobs,
+            self.archive.joinable("tasks"),
+            self.archive.joinable("datasets"),
+            self.archive.joinable("jobs"),
             self.instants,
             status_log=log,
         )
         rows = self.tables["tasks"]
         self.tables["remaining_work"] = remaining_work(left, rows, rules=self.rules)
-        events = task_tables.master_events(self.archive.datasets)
+        events = task_tables.master_events(self.archive.joinable("datasets"))
         self.tables["tasks"] = task_tables.with_task_work(rows, events)
         self.notes.append("events used by an instant are those of the jobs finished by then")
 
     def _lazy(self, name: str) -> Any:
         """Return a lazy table of the archive; none, with a note, where there is none."""
         if self.archive.has(name):
-            return self.archive.relation(name)
+            return self.archive.joinable(name)
         self.notes.append(f"the archive has no {name}: {_ABSENT[name]}")
         return None
 

@@ -167,9 +167,9 @@ def _brokerages(
             return timed.with_columns(pl.col("is_merging", "use_scout").fill_null(value=False))
         ids = wanted["jeditaskid"].to_list()
     if stage != "tasks":
-        return job_brokerages(archive.jobs, cycle=cycle, label=label, tasks=ids)
-    log = archive.task_status_log if archive.has("task_status_log") else None
-    result = task_brokerages(archive.tasks, log, label=label)
+        return job_brokerages(archive.joinable("jobs"), cycle=cycle, label=label, tasks=ids)
+    log = archive.joinable("task_status_log") if archive.has("task_status_log") else None
+    result = task_brokerages(archive.joinable("tasks"), log, label=label)
     return result if ids is None else result.filter(pl.col("jeditaskid").is_in(ids))
 
 

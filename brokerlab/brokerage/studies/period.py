@@ -233,7 +233,7 @@ def draw_tasks(
     """Draw the tasks to replay, ``most`` of them: null = all of them; and how many there are (0 where it was not asked)."""
     if not most or not archive.has("jobs"):
         return None, 0
-    rows = replaying.job_brokerages(archive.jobs, cycle=CYCLE, label=label)
+    rows = replaying.job_brokerages(archive.joinable("jobs"), cycle=CYCLE, label=label)
     rows = rows.filter(~pl.col("is_merging"))
     if start is not None:
         rows = rows.filter(pl.col("at") >= start)

@@ -184,8 +184,10 @@ def _decide(
 def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     """Return the tables of the fast rebrokerage, at whole hours."""
     instants = instants_of(*period, EVERY)
-    log = archive.job_status_log if archive.has("job_status_log") else None
-    table = Counts.of(archive.jobs, log, instants).table("computingsite", "gshare", "jobstatus")
+    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    table = Counts.of(archive.joinable("jobs"), log, instants).table(
+        "computingsite", "gshare", "jobstatus"
+    )
     slots = pl.DataFrame(schema={"pandaqueuename": pl.String})
     if archive.has("slots"):
         slots = (

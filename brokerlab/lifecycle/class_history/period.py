@@ -80,7 +80,7 @@ class Period:
     def wait_stats(self, rules: ClassRules) -> pl.DataFrame:
         """Return the statistics of the waits at every instant under a rule set."""
         return classification.wait_stats(
-            self.archive.jobs,
+            self.archive.joinable("jobs"),
             self.queues,
             status_log=_table(self.archive, "job_status_log"),
             at=self.instants,
@@ -114,8 +114,8 @@ def read_period(
         every=every,
         instants=instants,
         queues=_queues(archive),
-        activity=classification.queue_activity(archive.jobs, at=instants),
-        user_slots=classification.user_slots(archive.jobs, status_log=log, at=instants),
+        activity=classification.queue_activity(archive.joinable("jobs"), at=instants),
+        user_slots=classification.user_slots(archive.joinable("jobs"), status_log=log, at=instants),
         jobs=_jobs(archive, instants, every),
         states=states,
         progress=progress,
@@ -128,7 +128,7 @@ def read_period(
 
 
 def _table(archive: Archive, name: str) -> Any | None:
-    return archive.relation(name) if archive.has(name) else None
+    return archive.joinable(name) if archive.has(name) else None
 
 
 def _analysis_jobs(archive: Archive) -> pl.LazyFrame:
@@ -231,10 +231,12 @@ def _tasks(
         return None, None, ()
     lacking = tuple(n for n in ("task_status_log", "files", "datasets") if not archive.has(n))
     log = _table(archive, "task_status_log")
-    states = classification.task_states(archive.relation("tasks"), status_log=log, at=instants)
+    states = classification.task_states(archive.joinable("tasks"), status_log=log, at=instants)
     if "files" in lacking or "datasets" in lacking:
         return states, None, lacking
-    progress = classification.task_progress(states, archive.files, archive.datasets, archive.jobs)
+    progress = classification.task_progress(
+        states, archive.joinable("files"), archive.joinable("datasets"), archive.joinable("jobs")
+    )
     return states, progress, lacking
 
 
@@ -243,7 +245,7 @@ def _shares(archive: Archive, instants: pl.DataFrame) -> tuple[pl.DataFrame | No
     if not archive.has("gshares"):
         return None, ""
     log = _table(archive, "job_status_log")
-    stats = classification.share_job_stats(archive.jobs, status_log=log, at=instants)
+    stats = classification.share_job_stats(archive.joinable("jobs"), status_log=log, at=instants)
     try:
         usage = classification.share_usage(archive.scan("gshares").collect(), stats).usage
     except DataError as problem:

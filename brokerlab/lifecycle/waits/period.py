@@ -186,18 +186,18 @@ def read_waiting(
             f"least={least}, soon_h={soon_h}: allowed are a scale above 0 and hours of at least 0"
         )
     until = datetime.fromisoformat(archive.manifest.window[1])
-    jobs = narrow(archive.jobs, "jobs", JOBS, REQUIRED)
+    jobs = narrow(archive.joinable("jobs"), "jobs", JOBS, REQUIRED)
     first, last = _window(jobs, until, time_of(start, "start"), time_of(end, "end"))
     chosen = TimeoutRules.of(rules)
     other = TimeoutRules("production" if chosen.rules == "document" else "document")
-    log = archive.job_status_log if archive.has("job_status_log") else None
+    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
     config = Config.recorded(archive, last)
     units = _units(jobs, first, last, UNIT_COLUMNS[unit])
     known = histories(
-        archive.jobs,
+        archive.joinable("jobs"),
         log,
         at=until,
-        queues=archive.queues if archive.has("queues") else None,
+        queues=archive.joinable("queues") if archive.has("queues") else None,
         rules=chosen,
         config=config,
         least=min(least, 1.0),
