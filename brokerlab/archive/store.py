@@ -207,7 +207,7 @@ class Archive(Result):
             MissingTableError: The table is not in this archive.
         """
         if table in self.derived:
-            return self._connection.table(self._with_view(self._connection, table))
+            return self._connection.register(table, self._derived(table)).table(table)
         if self.spark is not None and table in LARGE and self.has(table):
             files = self.manifest.tables[table]  # too large to be read by one process beforehand
             paths = [str((self.path / file.path).absolute()) for file in files]
@@ -234,7 +234,9 @@ class Archive(Result):
             MissingTableError: The table is not in this archive.
         """
         small = max(self.manifest.counts.values(), default=0) <= MOST_ROWS_POLARS
-        return self.scan(table) if self.spark is None and small else self.relation(table)
+        if self.spark is not None or not small:
+            return self.relation(table)
+        return self._derived(table).lazy() if table in self.derived else self.scan(table)
 
     def sql(
         self, text: str, params: Mapping[str, Any] | None = None, *, outside: bool = False
@@ -266,7 +268,7 @@ class Archive(Result):
             words = set(re.findall(r"\w+", text.lower()))
             manifests.check(self.path, self._live(name for name in STORED if name in words))
             for name in words & {*self.derived}:
-                self._with_view(connection, name)
+                connection.register(name, self._derived(name))
             return connection.sql(text, params=dict(params) if params else None)
         except duckdb.CatalogException as error:
             asked = re.search(r"Table with name (\w+) does not exist", str(error))
@@ -346,16 +348,15 @@ class Archive(Result):
         manifests.check(self.path, self.manifest.tables[table])
         return self.manifest.tables[table]
 
-    def _with_view(self, connection: duckdb.DuckDBPyConnection, table: str) -> str:
-        """Make a derived table, once, and give a connection a view of it; returns its name. Large ones need a single machine."""
+    def _derived(self, table: str) -> pl.DataFrame:
+        """Make a derived table, once. Large ones need a single machine."""
         if self.spark is not None and table in LARGE:
             raise ConfigError(
                 f"{self.path}: {table} are derived on one machine only; ingest the jobs, which writes stand-ins for {table}"
             )
         if table not in self._made:
             self._made[table] = self.scan(table).collect(engine="streaming")
-        connection.register(table, self._made[table])
-        return table
+        return self._made[table]
 
     def _live(self, tables: Iterable[str]) -> list[DataFile]:
         """Return the live files of tables; none of a table that is not there."""
