@@ -139,8 +139,10 @@ def decide(
 
 
 def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -> pl.DataFrame:
-    """Evaluate rules on the facts; see :func:`judging`."""
-    return judging(known.lazy().with_columns(now_us=microseconds_of(at)), order).collect()
+    """Evaluate rules on the facts, those of statuses that some job has; see :func:`judging`."""
+    there = {*known["jobstatus"].unique()}
+    asked = [rule for rule in order if not there.isdisjoint(rule.statuses)]
+    return judging(known.lazy().with_columns(now_us=microseconds_of(at)), asked).collect()
 
 
 def judging(known: pl.LazyFrame, order: Sequence[TimeoutRule]) -> pl.LazyFrame:

@@ -187,12 +187,13 @@ class Histories:
         )
         # lazy: dozens of small steps are planned once, which is most of the work where few jobs wait
         lazy, idle = known.lazy(), self.idle.lazy()
+        order, there = _order(self.places, chosen, self.config), {*known["jobstatus"].unique()}
         parts = []
-        for rule in _order(self.places, chosen, self.config):
+        for rule in [one for one in order if not there.isdisjoint(one.statuses)] or order[:1]:
             asked = rule if exempt else replace(rule, exempt=true(value=False))
             parts.append(_firings(lazy, asked.scaled(scale), idle, self.now))
-        order = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
-        first = pl.concat(parts).collect().sort(order)
+        by = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
+        first = pl.concat(parts).collect().sort(by)
         key = ["pandaid", "rule", "action"]
         return _as_result(first.unique(key, keep="first", maintain_order=True), self.now)
 
