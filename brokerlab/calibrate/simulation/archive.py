@@ -136,6 +136,8 @@ def of_archive(
     if replayed:
         whole = pl.Series([period.begin]).dt.truncate(epoch)
         period = replace(period, begin=whole[0])
+        lasting = _duration(epoch, "epoch")
+        every = _duration(cycle or cycle_seen(archive, stage), "cycle")
     retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
     own, read = history.read(
@@ -145,14 +147,13 @@ def of_archive(
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
-        lasting = _duration(epoch, "epoch")
         replay, epochs = _replay(archive, own, period, lasting, stage, rules)
         moving = transfers or Transfers(mode="links" if knows_inputs(replay) else "observed")
         tasks = replay.tasks["jeditaskid"].unique()
         about = {
             "tables": replay.tables_of(plugins.of_stage(stage).tables),
             "epochs": epochs,
-            "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
+            "cycle": every,
             "data": data_of(archive, replay, own, moving),
             "transfers": moving,
             "config": Config.recorded(archive, period.start),
