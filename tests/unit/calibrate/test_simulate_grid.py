@@ -32,6 +32,13 @@ def outcome(usual):
     return simulation.run(usual, seeds=(1, 2))
 
 
+def crowded(**more):
+    """Half a day of long jobs, so that some wait."""
+    still = simulation.Transfers(mode="none")
+    frame = jobs(200, hours=8, walltime_s=pl.lit(40_000.0))
+    return world(frame, hours=12, cycle=2 * HOUR, transfers=still, **more)
+
+
 def test_every_job_ends_once_or_waits(usual, outcome):
     assert outcome.jobs.group_by("seed").len()["len"].to_list() == [usual.jobs.height] * 2
     assert outcome.jobs.select("seed", "pandaid").is_unique().all()
@@ -79,8 +86,7 @@ def test_seeds_are_worlds_of_their_own_and_repeat(usual, outcome):
 
 def test_settings_side_by_side_are_as_each_alone():
     """A cap, a weight, timeouts, fast rebrokerage for some of them alone; one that changes nothing."""
-    still = simulation.Transfers(mode="none")
-    grid = world(jobs(walltime_s=pl.lit(40_000.0)), transfers=still, rules="production")
+    grid = crowded(rules="production")
     limit = {f"NQUEUELIMITSITE_{SHARE}": 1}
     fast = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 3, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 1,
             "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
@@ -104,8 +110,7 @@ def test_settings_side_by_side_are_as_each_alone():
 
 def test_settings_share_a_world_until_they_place_jobs_otherwise():
     """Of three settings one, a cap, places jobs otherwise; the two others stay together."""
-    still = simulation.Transfers(mode="none")
-    grid = world(jobs(walltime_s=pl.lit(40_000.0)), transfers=still, rules="production")
+    grid = crowded(rules="production")
     settings = [None, config(IO_INTENSITY_CUTOFF=400), config(**{f"NQUEUELIMITSITE_{SHARE}": 1})]
     loop = Loop(grid, settings, (1, 2))
     assert [copy.settings for copy in loop.copies] == [(0, 1, 2)] * 2
@@ -126,11 +131,9 @@ def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
 def test_the_rule_set_decides_which_settings_count():
     """NQUEUELIMITSITE is read by the deployed code alone; the page does not name it."""
     few, many = (config(**{f"NQUEUELIMITSITE_{SHARE}": limit}) for limit in (1, 10**6))
-    longer = jobs(walltime_s=pl.lit(40_000.0))  # so that jobs wait
-    still = simulation.Transfers(mode="none")
 
     def sent(rules: str, settings: Config) -> list[str | None]:
-        outcome = simulation.run(world(longer, transfers=still, rules=rules), config=settings)
+        outcome = simulation.run(crowded(rules=rules), config=settings)
         return outcome.jobs["computingsite"].to_list()
 
     assert sent("document", few) == sent("document", many)

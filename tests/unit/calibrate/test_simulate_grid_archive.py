@@ -58,22 +58,57 @@ def truth(plain):
     return replace(plain, capacity=most)
 
 
+class Spy:
+    """Stands before a brokerage and keeps what it is told."""
+
+    def __init__(self, inner, seen, clock):
+        self.inner, self.seen, self.clock = inner, seen, clock
+
+    def with_config(self, config):
+        return Spy(self.inner.with_config(config), self.seen, self.clock)
+
+    def decide(self, wanted, state, **how):
+        self.seen.append((self.clock[-1], wanted, state))
+        return self.inner.decide(wanted, state, **how)
+
+
+def recorded(world, base, folder):
+    """Write what a world does as an archive; return it, when its brokerage was asked, and what it was told."""
+    seen = []
+    twin = replace(world)  # with a brokerage of its own
+    clock, broker = [], Loop._broker
+    twin.__dict__["standing"] = Spy(world.standing, seen, clock)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "_broker", lambda loop, now: clock.append(now) or broker(loop, now))
+        record(twin, base, folder, seed=7)
+    return brokerlab.archive.open(folder), seen
+
+
 @pytest.fixture(scope="module")
-def made(truth, base, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("grid") / "made"
-    record(truth, base, folder, seed=7)
-    return brokerlab.archive.open(folder)
+def watched(truth, base, tmp_path_factory):
+    return recorded(truth, base, tmp_path_factory.mktemp("grid") / "made")
+
+
+@pytest.fixture(scope="module")
+def made(watched):
+    return watched[0]
 
 
 @pytest.fixture(scope="module")
 def users(base):
     """A day of a world in which the brokerage of users is simulated."""
-    return simulation.of_archive(base, **{**PERIOD, "start": "2026-03-02"}, stage="analysis")
+    period = {**PERIOD, "start": "2026-03-02", "cycle": "6h"}
+    return simulation.of_archive(base, **period, stage="analysis")
 
 
 @pytest.fixture(scope="module")
 def again(made):
     return simulation.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
+
+
+@pytest.fixture(scope="module")
+def ran(again):
+    return simulation.run(again, seeds=(1, 2))
 
 
 def test_a_world_is_read_from_an_archive(truth, base):
@@ -136,8 +171,9 @@ def test_the_latest_row_of_a_queue_is_read_whatever_its_place(base, plain, tmp_p
 
 
 def test_how_data_move_may_be_named_alone(base):
+    hour = {**PERIOD, "end": "2026-03-01T01:00:00", "brokerage": "seen"}
     named, whole = (
-        simulation.of_archive(base, **PERIOD, transfers=how)
+        simulation.of_archive(base, **hour, transfers=how)
         for how in ("observed", simulation.Transfers(mode="observed"))
     )
     assert named.transfers == whole.transfers
@@ -184,9 +220,8 @@ def test_the_archive_of_the_simulator_is_reproduced(again):
     assert judged["n_most"].min() >= 0
 
 
-def test_what_was_seen_ends_with_the_simulation(again):
+def test_what_was_seen_ends_with_the_simulation(again, ran):
     """Waits and kills after the end, which a longer archive knows, do not count: the simulation has none."""
-    outcome = simulation.run(again, seeds=(1, 2))
 
     def told(hours, ending):
         late = pl.lit(again.until, pl.Datetime("us")) + timedelta(hours=hours)
@@ -197,22 +232,22 @@ def test_what_was_seen_ends_with_the_simulation(again):
             observed_outcome=pl.when(other).then(pl.lit(ending)).otherwise("observed_outcome"),
         )
         return simulation.compare(
-            replace(outcome, world=replace(again, seen=seen)), repeats=1
+            replace(ran, world=replace(again, seen=seen)), repeats=1
         ).queues
 
     assert_frame_equal(told(1, "finished"), told(100, "killed_memory"))
 
 
-def test_the_use_that_was_seen_holds_retries(again, made):
+def test_the_use_that_was_seen_holds_retries(again, made, ran):
     assert made.scan("jobs").filter(pl.col("parentid").is_not_null()).collect().height > 0
-    found = simulation.compare(simulation.run(again), repeats=1).queues
+    found = simulation.compare(ran, repeats=1).queues
     jobs = made.scan("jobs").collect().filter(pl.col("starttime").is_not_null())
     over = pl.lit(again.end, pl.Datetime("us"))
     lasts = pl.min_horizontal("endtime", over) - pl.min_horizontal("starttime", over)
     used = jobs.group_by(panda_queue="computingsite").agg(
         used=(lasts.dt.total_seconds(fractional=True) * pl.col("corecount")).sum()
     )
-    there = simulation.run(again).queues.select("panda_queue", "capacity_core_s")
+    there = ran.queues.filter(seed=1).select("panda_queue", "capacity_core_s")
     both = found.join(used, on="panda_queue").join(there, on="panda_queue")
     part = both["used"] / both["capacity_core_s"]
     assert (both["utilisation_observed"] - part).abs().max() < 1e-6
@@ -259,42 +294,13 @@ def test_what_cannot_be_is_refused(base):
         Limits(placement=-1)
 
 
-class Spy:
-    """Stands before a brokerage and keeps what it is told."""
-
-    def __init__(self, inner, seen, clock):
-        self.inner, self.seen, self.clock = inner, seen, clock
-
-    def with_config(self, config):
-        return Spy(self.inner.with_config(config), self.seen, self.clock)
-
-    def decide(self, wanted, state, **how):
-        self.seen.append((self.clock[-1], wanted, state))
-        return self.inner.decide(wanted, state, **how)
-
-
-def told(world, seed, monkeypatch):
-    """Return when the brokerage was asked in a run, and what it was told."""
-    seen = []
-    twin = replace(world)  # with a brokerage of its own
-    clock, broker = [], Loop._broker
-    twin.__dict__["standing"] = Spy(world.standing, seen, clock)
-    monkeypatch.setattr(Loop, "_broker", lambda loop, now: clock.append(now) or broker(loop, now))
-    simulation.run(twin, seeds=(seed,))
-    return seen
-
-
 @pytest.mark.parametrize("stage", ["jobs", "analysis"])
 def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
-    base, truth, made, users, stage, tmp_path, monkeypatch
+    base, watched, users, stage, tmp_path
 ):
     """Running jobs, cores, traffic, outputs on their way: as rebuilt from the archive that the simulation makes."""
-    world, archive = truth, made
-    if stage == "analysis":
-        world = users
-        record(world, base, tmp_path / "users", seed=7)
-        archive = brokerlab.archive.open(tmp_path / "users")
-    now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
+    archive, told = watched if stage == "jobs" else recorded(users, base, tmp_path / "users")
+    now, wanted, state = told[10 if stage == "jobs" else 3]
     at = instants([now])[0]
     ids = wanted["jeditaskid"].unique().sort()
     asked = pl.DataFrame({"jeditaskid": ids, "at": at})

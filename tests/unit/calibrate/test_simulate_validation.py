@@ -285,7 +285,7 @@ def sides_of(rng, *, queues, runs, jobs=120, shift=0.0):
                 "panda_queue": queue,
                 "wait_s": wait * (1 + shift * (run == runs)),
                 "killed": rng.random(n) < rng.uniform(0.0, 0.2),
-                "when": [T0 + k * timedelta(minutes=1) for k in range(n)],
+                "when": np.datetime64(T0, "us") + np.arange(n) * np.timedelta64(1, "m"),
                 "task": np.arange(n) % 7,
                 "run": run,
             }

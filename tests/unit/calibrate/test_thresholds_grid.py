@@ -44,9 +44,14 @@ def seen(plan, tmp_path_factory):
     return brokerlab.archive.open(folder / "seen")
 
 
+@pytest.fixture(scope="module")
+def what_if(seen, plan):
+    """Its worlds are read once."""
+    return of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+
+
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
-def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan, tmp_path):
-    what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, what_if, tmp_path):
     options = thresholds.Options(
         keys=[KEY], limits={"moved_pct": None, "unfinished": None}, most_replications=4, rounds=0, n_boot=200, seed=0,
         workers=1,
@@ -136,19 +141,19 @@ def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
         assert "Their slots would settle it" in (done.folder / "index.html").read_text()
 
 
-def test_jobs_that_were_never_made_are_counted(seen, plan):
+def test_jobs_that_were_never_made_are_counted(seen, plan, what_if):
     """Those that the archive did not see; in this one every job that was asked for was made."""
-    what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
     world = what_if.world(PERIODS[0])
     assert (world.n_unmade, what_if.n_unmade) == (0, 0)
     unseen = world.seen.filter(~pl.col("pandaid").is_in(world.jobs["pandaid"].head(3).implode()))
-    what_if.worlds[PERIODS[0]] = replace(world, seen=unseen)
-    assert what_if.n_unmade == 3
+    other = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+    other.worlds[PERIODS[0]] = replace(world, seen=unseen)
+    assert other.n_unmade == 3
 
 
-def test_runs_are_added_where_few_leave_it_open(seen, plan):
+def test_runs_are_added_where_few_leave_it_open(what_if):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
-    world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
+    world = what_if.world(PERIODS[0])
     few = simulation.validate(world, seeds=(4, 5), most_runs=2, repeats=2)
     assert (few.ok, few.open, few.runs) == (False, True, 2)
     more = simulation.validate(world, seeds=(4, 5), repeats=2)
