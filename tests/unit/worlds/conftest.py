@@ -16,7 +16,7 @@ ASKED: dict[str, Any] = {
     "planted": "none",
 }  # fmt: skip
 
-SMALL = {**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"}
+SMALL = {**ASKED, "jobs": 600, "days": 1.2, "planted": "wrong"}
 
 
 @dataclass(frozen=True)

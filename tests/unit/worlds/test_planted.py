@@ -9,7 +9,7 @@ import pytest
 import brokerlab.archive
 from brokerlab import worlds
 from brokerlab.gdpconfig.proposal.planted import TRUTH
-from brokerlab.worlds import planted, snapshots
+from brokerlab.worlds import planted, snapshots, stage
 from tests.unit.worlds.conftest import ASKED, Made
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
@@ -86,6 +86,7 @@ def test_who_waits_is_asked_by_what_holds_on_that_day(
     """Also after many days: the largest nucleus is over the cap for a week, then no more, and its tasks run."""
     monkeypatch.setattr(snapshots, "NUCLEUS_QUEUED", (600, 300, 300, 300))
     monkeypatch.setattr(snapshots, "JAM", (0.0, 0.6))
+    monkeypatch.setattr(stage, "CYCLE", timedelta(hours=4))
     asked = {**ASKED, "jobs": 2000, "days": 12.0, "network_every_h": 6.0, "planted": "wrong"}
     worlds.synthesise(tmp_path, **asked)
     archive = brokerlab.archive.open(tmp_path)
