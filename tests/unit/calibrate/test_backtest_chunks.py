@@ -35,19 +35,34 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def whole_history(archive: Path) -> inputs.Inputs:
+    return inputs.load(archive)
+
+
+@pytest.fixture(scope="module")
+def chunked_history(archive: Path) -> inputs.Inputs:
+    """The same in chunks of some tasks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carry, "CHUNK_ROWS", 700)
+        return inputs.load(archive)
+
+
 def tried(data: inputs.Inputs, parameter: str) -> Backtest:
     return backtest(data, parameter, ranks=range(70, 100, 5))
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS)
 def test_chunks_change_nothing(
-    archive: Path, parameter: str, monkeypatch: pytest.MonkeyPatch
+    whole_history: inputs.Inputs,
+    chunked_history: inputs.Inputs,
+    parameter: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = tried(inputs.load(archive), parameter)
+    whole = tried(whole_history, parameter)
     monkeypatch.setattr(carry, "CHUNK_ROWS", 700)
-    data = inputs.load(archive)
-    assert len(data.history.map(id)) > 5
-    chunked = tried(data, parameter)
+    assert len(chunked_history.history.map(id)) > 5
+    chunked = tried(chunked_history, parameter)
     for name in ("by_setting", "gap"):
         assert_frame_equal(getattr(chunked, name), getattr(whole, name), rel_tol=1e-12)
     some = [whole.current, whole.current._replace(margin_pct=0)]
@@ -62,14 +77,15 @@ def test_chunks_change_nothing(
 
 
 def test_what_jobs_say_is_the_same_in_chunks(
-    archive: Path, monkeypatch: pytest.MonkeyPatch
+    whole_history: inputs.Inputs, chunked_history: inputs.Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = inputs.load(archive).quantities
     monkeypatch.setattr(carry, "CHUNK_ROWS", 700)
-    assert_frame_equal(inputs.load(archive).quantities, whole)
+    assert_frame_equal(chunked_history.quantities, whole_history.quantities)
 
 
-def test_the_latest_row_of_a_queue_counts_once(archive: Path, tmp_path: Path) -> None:
+def test_the_latest_row_of_a_queue_counts_once(
+    archive: Path, whole_history: inputs.Inputs, tmp_path: Path
+) -> None:
     """Rows of earlier times, which stand last, know no limit: each would be a queue more that takes any task."""
     plain = open_archive(archive)
     queues = plain.scan("queues").collect()
@@ -83,15 +99,19 @@ def test_the_latest_row_of_a_queue_counts_once(archive: Path, tmp_path: Path) ->
         rows = [queues.with_columns(ts=late), older.select(queues.columns)]
         writer.write("queues", pl.concat(rows, how="vertical_relaxed"))
         writer.commit()
-    one, both = (tried(inputs.load(path), "ramcount") for path in (archive, tmp_path / "both"))
+    one, both = (
+        tried(data, "ramcount") for data in (whole_history, inputs.load(tmp_path / "both"))
+    )
     assert both.counts == one.counts
     assert_frame_equal(both.by_setting, one.by_setting)
 
 
-def test_a_window_is_given_as_times_or_as_text_and_without_a_zone(archive: Path) -> None:
+def test_a_window_is_given_as_times_or_as_text_and_without_a_zone(
+    archive: Path, whole_history: inputs.Inputs
+) -> None:
     start = datetime(2026, 3, 3)
     tasks = inputs.load(archive, start=start).tasks
-    assert 0 < tasks.height < inputs.load(archive).tasks.height
+    assert 0 < tasks.height < whole_history.tasks.height
     assert inputs.load(archive, start="2026-03-03").tasks.equals(tasks)
     for wrong in ("yesterday", start.replace(tzinfo=UTC)):
         with pytest.raises(ConfigError, match="end="):

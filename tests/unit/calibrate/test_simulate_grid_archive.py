@@ -231,9 +231,7 @@ def test_what_was_seen_ends_with_the_simulation(again, ran):
             observed_end=pl.when(other).then(late).otherwise("observed_end"),
             observed_outcome=pl.when(other).then(pl.lit(ending)).otherwise("observed_outcome"),
         )
-        return simulation.compare(
-            replace(ran, world=replace(again, seen=seen)), repeats=1
-        ).queues
+        return simulation.compare(replace(ran, world=replace(again, seen=seen)), repeats=1).queues
 
     assert_frame_equal(told(1, "finished"), told(100, "killed_memory"))
 

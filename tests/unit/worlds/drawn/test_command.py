@@ -33,9 +33,9 @@ def test_impossible_settings_leave_with_the_code_of_config_errors(tmp_path: Path
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_the_command_makes_the_world_that_the_call_makes(tmp_path: Path) -> None:
-    size = ["--jobs", "500", "--days", "2", "--seed", "4", "--queues", "40"]
+    size = ["--jobs", "500", "--days", "0.5", "--seed", "4", "--queues", "40"]
     code, _ = call(*size, "--lived", "--planted", "none", "--into", str(tmp_path))
     assert code == 0
-    asked = {"jobs": 500, "days": 2.0, "seed": 4, "queues": 40, "lived": True, "planted": "none"}
+    asked = {"jobs": 500, "days": 0.5, "seed": 4, "queues": 40, "lived": True, "planted": "none"}
     assert worlds.is_made(tmp_path, **asked) is not None
     assert worlds.is_made(tmp_path, **asked, drift=0.0) is None
