@@ -378,15 +378,10 @@ def _compare_scouts(
 
 
 def _holm(p: pl.Series) -> pl.Series:
-    """Adjust p-values so that a wrong alarm in any of them is as rare as asked.
+    """Adjust p-values so that a wrong alarm in any of them is as rare as asked."""
+    from statsmodels.stats.multitest import multipletests
 
-    As ``multipletests`` of statsmodels does, which searches the whole process for garbage at every call.
-    """
-    value = p.to_numpy()
-    order = np.argsort(value)
-    adjusted = np.empty_like(value)
-    adjusted[order] = np.maximum.accumulate(value[order] * np.arange(len(value), 0, -1))
-    return pl.Series("p_adjusted", np.minimum(adjusted, 1.0))
+    return pl.Series("p_adjusted", multipletests(p.to_numpy(), method="holm")[1])
 
 
 CLASSES = ("kind", "queue", "cores", ("kind", "queue", "cores"))

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.trust import (
@@ -249,7 +248,6 @@ def test_groups_that_do_not_overlap_have_an_exact_p_value():
 
 def test_random_scouts_are_rarely_accused():
     table = scouts_against_rest(records(40 * 200, tasks=40))
-    assert table["p_adjusted"].to_list() == multipletests(table["p"], method="holm")[1].tolist()
     assert table["verdict"].unique().to_list() == ["alike"]
     assert (table["p"] < 0.05).sum() <= 5  # of 40 at 5 %: 6 or more has probability 1.4 %
     assert ((table["lo"] <= 0.5) & (table["hi"] >= 0.5)).sum() >= 35
