@@ -13,7 +13,8 @@ from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
 from tests.one_value import throttle
-from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World, checks_of
+from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, Found, World, ask
+from tests.unit.brokerage.production_jobs.book import cases, told
 
 CAPS = {
     "CAP_RUNNING_USER_JOBS": 100,
@@ -24,17 +25,26 @@ CAPS = {
 PRODUCTION = "production"
 
 
-def held(task: dict[str, Any] | None = None, *, rules: str = "document", **tables: Any) -> Any:
-    """Return which rule holds a task of alice back."""
-    row = {"jeditaskid": 1, "at": AT, "username": "alice", "gshare": SHARE} | (task or {})
+def user(task: dict[str, Any] | None = None, **tables: Any) -> dict[str, dict[str, Any]]:
+    """Return a task of alice, and a row of each table that is known."""
+    row = {"at": AT, "username": "alice", "gshare": SHARE}
+    return {"tasks": row | (task or {}), **tables}
+
+
+def held(*users: dict[str, dict[str, Any]], rules: str = "document") -> list[str | None]:
+    """Return which rule holds each task back; each is of an instant of its own."""
     config = Config.empty().with_values(
         {f"pandaserver/prio_mgr/{key}": value for key, value in CAPS.items()}
     )
-    frames = {name: pl.DataFrame([found]) for name, found in tables.items()}
-    found = throttle(
-        {"tasks": pl.DataFrame([row]), **frames}, rules=AnalysisRules(rules), config=config
-    )
-    return found["throttle"].item()
+    tables = {
+        name: pl.DataFrame([row[name] | {"snapshot": n} for n, row in enumerate(users)])
+        for name in users[0]
+    }
+    for name in ("tasks", "task_class"):
+        if name in tables:
+            tables[name] = tables[name].with_columns(jeditaskid="snapshot")
+    found = throttle(tables, rules=AnalysisRules(rules), config=config)
+    return found["throttle"].cast(pl.String).to_list()
 
 
 def of_alice(**counts: int) -> dict[str, Any]:
@@ -43,30 +53,14 @@ def of_alice(**counts: int) -> dict[str, Any]:
 
 def of_class(task_class: int, usage: float) -> dict[str, Any]:
     return {
-        "task_class": {"jeditaskid": 1, "class": task_class},
+        "task_class": {"class": task_class},
         "gshare_usage": {"gshare": SHARE, "usage_perc": usage},
     }
 
 
-def check(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Any:
-    """Return why queue Q is skipped; null: it is a candidate."""
-    return world.checks(rules, **settings)["Q"]
-
-
-def checks(worlds: list[World], rules: str | AnalysisRules = "document") -> list[Any]:
-    """Return the same of several worlds, decided at once."""
-    return [found["Q"] for found in checks_of(worlds, rules)]
-
-
-def weighed(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Any:
-    """Return what is reported of queue Q, which no single check removed."""
-    rows = world.decided(rules, **settings).weighed.filter(pl.col("panda_queue") == "Q")
-    return rows.row(0, named=True)
-
-
-def loop(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Any:
-    """Return whether the first loop decided, which asks for the input, or the second one."""
-    return world.decided(rules, **settings).tasks["loop"].item()
+def deployed(world: World, **settings: Any) -> Found:
+    """Ask under the rules of the deployed code."""
+    return ask(world, PRODUCTION, **settings)
 
 
 def with_input(**task: Any) -> World:
@@ -95,63 +89,63 @@ def with_users(world: World, **users: tuple[int, int]) -> World:
 def test_the_jobs_of_the_working_group_count():
     """002, ATLAS Analysis Job Brokerage: for the user (or the working group if the task specifies workingGroup)"""
     task = {"workinggroup": "higgs"}
-    assert held(user_totals=of_alice(nrunjobs=101)) == "cap_running_jobs"
-    assert held(task, user_totals=of_alice(nrunjobs=5000)) is None
     of_group = {"workinggroup": "higgs", "nrunjobs": 1001}
-    assert held(task, user_totals=of_group) == "cap_running_jobs"
+    assert held(
+        user(user_totals=of_alice(nrunjobs=101)), user(task, user_totals=of_alice(nrunjobs=5000))
+    ) == ["cap_running_jobs", None]
+    assert held(user(task, user_totals=of_group)) == ["cap_running_jobs"]
 
 
-@pytest.mark.parametrize(
-    ("count", "rule"),
-    [
-        ({"nrunjobs": 101}, "cap_running_jobs"),
-        ({"nqueuedjobs": 201}, "cap_queued_jobs"),
-        ({"nruncores": 201}, "cap_running_cores"),
-        ({"nqueuedcores": 401}, "cap_queued_cores"),
-    ],
-)
-def test_any_condition_throttles(count, rule):
+def test_any_condition_throttles():
     """002, ATLAS Analysis Job Brokerage: if ANY of the following conditions holds
 
     Also where nothing else is known of the user, and for merge jobs, which the page does not exempt.
     """
-    assert held(user_totals=of_alice(**count)) == rule
-    assert held({"is_merging": True}, user_totals=of_alice(**count)) == rule
-    assert held(user_totals=of_alice(**count), rules=PRODUCTION) is None
+    over = {
+        "cap_running_jobs": {"nrunjobs": 101},
+        "cap_queued_jobs": {"nqueuedjobs": 201},
+        "cap_running_cores": {"nruncores": 201},
+        "cap_queued_cores": {"nqueuedcores": 401},
+    }
+    for task in ({}, {"is_merging": True}):
+        users = [user(task, user_totals=of_alice(**count)) for count in over.values()]
+        assert held(*users) == [*over]
+    plain = [user(user_totals=of_alice(**count)) for count in over.values()]
+    assert held(*plain, rules=PRODUCTION) == [None] * 4
 
 
 def test_the_cap_on_running_jobs():
     """002, ATLAS Analysis Job Brokerage: the number of running jobs is larger than CAP_RUNNING_USER_JOBS"""
-    assert held(user_totals=of_alice(nrunjobs=100)) is None
-    assert held(user_totals=of_alice(nrunjobs=101)) == "cap_running_jobs"
+    users = [user(user_totals=of_alice(nrunjobs=number)) for number in (100, 101)]
+    assert held(*users) == [None, "cap_running_jobs"]
 
 
 def test_the_cap_on_queued_jobs():
     """002, ATLAS Analysis Job Brokerage: the number of queued jobs is larger than 2 × CAP_RUNNING_USER_JOBS"""
-    assert held(user_totals=of_alice(nqueuedjobs=200)) is None
-    assert held(user_totals=of_alice(nqueuedjobs=201)) == "cap_queued_jobs"
+    users = [user(user_totals=of_alice(nqueuedjobs=number)) for number in (200, 201)]
+    assert held(*users) == [None, "cap_queued_jobs"]
 
 
 def test_the_cap_on_running_cores():
     """002, ATLAS Analysis Job Brokerage: the number of running cores is larger than CAP_RUNNING_USER_CORES"""
-    assert held(user_totals=of_alice(nruncores=200)) is None
-    assert held(user_totals=of_alice(nruncores=201)) == "cap_running_cores"
+    users = [user(user_totals=of_alice(nruncores=number)) for number in (200, 201)]
+    assert held(*users) == [None, "cap_running_cores"]
 
 
 def test_the_cap_on_queued_cores():
     """002, ATLAS Analysis Job Brokerage: the number of queued cores is larger than 2 × CAP_RUNNING_USER_CORES"""
-    assert held(user_totals=of_alice(nqueuedcores=400)) is None
-    assert held(user_totals=of_alice(nqueuedcores=401)) == "cap_queued_cores"
+    users = [user(user_totals=of_alice(nqueuedcores=number)) for number in (400, 401)]
+    assert held(*users) == [None, "cap_queued_cores"]
 
 
 def test_the_caps_of_working_groups():
     """002, ATLAS Analysis Job Brokerage: For the working group it uses CAP_RUNNING_GROUP_JOBS and
     CAP_RUNNING_GROUP_CORES instead.
     """
-    task, group = {"workinggroup": "higgs"}, {"workinggroup": "higgs"}
-    assert held(task, user_totals=group | {"nrunjobs": 1000, "nqueuedcores": 4000}) is None
-    assert held(task, user_totals=group | {"nqueuedjobs": 2001}) == "cap_queued_jobs"
-    assert held(task, user_totals=group | {"nruncores": 2001}) == "cap_running_cores"
+    counts = ({"nrunjobs": 1000, "nqueuedcores": 4000}, {"nqueuedjobs": 2001}, {"nruncores": 2001})
+    group = {"workinggroup": "higgs"}
+    users = [user(group, user_totals=group | count) for count in counts]
+    assert held(*users) == [None, "cap_queued_jobs", "cap_running_cores"]
 
 
 def test_the_global_disk_quota():
@@ -159,54 +153,52 @@ def test_the_global_disk_quota():
 
     The page names no other quota: being near it, or not knowing the local ones, throttles in production alone.
     """
-    assert held(quota={"global_quota_ok": False}) == "global_quota"
-    assert held(quota={"near_global_limit": True}) is None
-    assert held(quota={"near_global_limit": True}, rules=PRODUCTION) == "near_global_quota"
-    assert held(quota={"local_quota_ok": False}) is None
-    assert held(quota={"local_quota_ok": False}, rules=PRODUCTION) == "quota_unavailable"
+    quotas = [{"near_global_limit": True}, {"local_quota_ok": False}]
+    users = [user(quota=quota) for quota in ({"global_quota_ok": False}, *quotas)]
+    assert held(*users) == ["global_quota", None, None]
+    assert held(*users, rules=PRODUCTION)[1:] == ["near_global_quota", "quota_unavailable"]
 
 
 def test_other_shares_are_immune():
     """002, ATLAS Analysis Job Brokerage: Currently this part of throttle is only for User Analysis share. Tasks
     in other shares are immune to it
     """
-    assert held(**of_class(-1, 9.0)) == "gshare_class_c"
-    assert held({"gshare": "Express Analysis"}, **of_class(-1, 9.0)) is None
+    users = [user({"gshare": share}, **of_class(-1, 9.0)) for share in (SHARE, "Express Analysis")]
+    assert held(*users) == ["gshare_class_c", None]
 
 
 def test_class_c():
     """002, ATLAS Analysis Job Brokerage: the User Analysis task is in class C , and User Analysis share usage >
     90% of its target
     """
-    assert held(**of_class(-1, 0.90)) is None
-    assert held(**of_class(-1, 0.91)) == "gshare_class_c"
-    assert held(**of_class(2, 9.0)) is None  # class S is not named
+    users = [user(**of_class(*case)) for case in ((-1, 0.90), (-1, 0.91), (2, 9.0))]
+    assert held(*users) == [None, "gshare_class_c", None]  # class S is not named
 
 
 def test_class_b():
     """002, ATLAS Analysis Job Brokerage: the User Analysis task is in class B , and User Analysis share usage >
     95% of its target
     """
-    assert held(**of_class(0, 0.95)) is None
-    assert held(**of_class(0, 0.96)) == "gshare_class_b"
+    users = [user(**of_class(0, usage)) for usage in (0.95, 0.96)]
+    assert held(*users) == [None, "gshare_class_b"]
 
 
-@pytest.mark.parametrize(
-    ("slots", "usage", "rule"),
-    [
-        (500, 2.0, None),  # max(1000 / 500, 1) * 100 % = 200 %
-        (500, 2.01, "gshare_class_a"),
-        (1000, 1.0, None),  # max(1000 / 1000, 1) * 100 % = 100 %
-        (1000, 1.01, "gshare_class_a"),
-        (0, 99.0, None),  # no slot: no limit
-    ],
-)
-def test_class_a(slots, usage, rule):
+def test_class_a():
     """002, ATLAS Analysis Job Brokerage: User Analysis share usage > max(USER_USAGE_THRESHOLD_A/(# of user’s
     running slots in hi-sites), 1)*100% of its target
     """
-    user = {"user": "alice", "rem_slots_a": 1000.0 - slots}
-    assert held(**of_class(1, usage), user_eval=user) == rule
+    expected = {
+        (500, 2.0): None,  # max(1000 / 500, 1) * 100 % = 200 %
+        (500, 2.01): "gshare_class_a",
+        (1000, 1.0): None,  # max(1000 / 1000, 1) * 100 % = 100 %
+        (1000, 1.01): "gshare_class_a",
+        (0, 99.0): None,  # no slot: no limit
+    }
+    users = [
+        user(**of_class(1, usage), user_eval={"user": "alice", "rem_slots_a": 1000.0 - slots})
+        for slots, usage in expected
+    ]
+    assert dict(zip(expected, held(*users), strict=True)) == expected
 
 
 def test_class_a_of_a_user_of_whom_nothing_runs():
@@ -214,56 +206,74 @@ def test_class_a_of_a_user_of_whom_nothing_runs():
 
     No row is no running slot; production takes half of the threshold.
     """
-    others = {"user_eval": {"user": "bob"}}
-    assert held(**of_class(1, 2.01), **others) is None
-    assert held(**of_class(1, 2.01), **others, rules=PRODUCTION) == "gshare_class_a"
+    other = user(**of_class(1, 2.01), user_eval={"user": "bob"})
+    assert held(other) == [None]
+    assert held(other, rules=PRODUCTION) == ["gshare_class_a"]
 
 
 # ---- preliminary candidates
 
 
-def test_lists_come_before_the_filters():
-    """002, ATLAS Analysis Job Brokerage: Next, the brokerage generates the list of preliminary candidates"""
-    world = World(excludedsite=["Q"], limitedsites=True).queue("Q", status="offline")
-    assert check(world) == "excluded"
-    assert check(world, PRODUCTION) == "status"
-
-
-@pytest.mark.parametrize(
-    ("kind", "there"), [("analysis", True), ("unified", True), ("production", False)]
+@cases(
+    *(
+        (
+            ask(World(excludedsite=["Q"], limitedsites=True).queue("Q", status="offline"), rules),
+            name,
+        )
+        for rules, name in (("document", "excluded"), (PRODUCTION, "status"))
+    )
 )
-def test_types_of_queues(kind, there):
+def test_lists_come_before_the_filters(found, expected):
+    """002, ATLAS Analysis Job Brokerage: Next, the brokerage generates the list of preliminary candidates"""
+    assert found.check == expected
+
+
+@cases(
+    *(
+        (ask(World().queue("P").queue("Q", type=kind, catchall="grandly_unified"), rules), there)
+        for kind, expected in (("analysis", True), ("unified", True), ("production", False))
+        for rules, there in (("document", expected), (PRODUCTION, True))
+    )
+)
+def test_types_of_queues(found, expected):
     """002, ATLAS Analysis Job Brokerage: Take all queues with type=’analysis’ or ‘unified’."""
-    world = World().queue("P").queue("Q", type=kind, catchall="grandly_unified")
-    assert ("Q" in world.checks()) == there
-    assert "Q" in world.checks(PRODUCTION)
+    assert ("Q" in found.checks()) == expected
 
 
-def test_excluded_sites():
+@cases(
+    (ask(World(excludedsite=["Q"]).queue("P").queue("Q")), "excluded"),
+    (deployed(World(excludedsite=["Q"]).queue("P").queue("Q")), None),
+)
+def test_excluded_sites(found, expected):
     """002, ATLAS Analysis Job Brokerage: Exclude queues if excludedSite is specified and the queues are included in
     the list.
     """
-    world = World(excludedsite=["Q"]).queue("P").queue("Q")
-    assert world.checks() == {"P": None, "Q": "excluded"}
-    assert world.checks(PRODUCTION) == {"P": None, "Q": None}
+    assert found.checks() == {"P": None, "Q": expected}
 
 
-def test_included_sites():
+@cases(
+    (ask(World(includedsite=["P"]).queue("P").queue("Q")), "notincluded"),
+    (deployed(World(includedsite=["P"]).queue("P").queue("Q")), None),
+)
+def test_included_sites(found, expected):
     """002, ATLAS Analysis Job Brokerage: Exclude queues if includedSite is specified and the queues are not included
     in the list.
     """
-    world = World(includedsite=["P"]).queue("P").queue("Q")
-    assert world.checks() == {"P": None, "Q": "notincluded"}
-    assert world.checks(PRODUCTION) == {"P": None, "Q": None}
+    assert found.checks() == {"P": None, "Q": expected}
 
 
-@pytest.mark.parametrize("task", [{"includedsite": ["Q"]}, {"site": "Q"}])
-def test_what_pre_assigns(task):
+@cases(
+    *(
+        (ask(World(**task).queue("P").queue("Q", status="offline")), name)
+        for task, name in (
+            ({"includedsite": ["Q"]}, "notincluded"),
+            ({"site": "Q"}, "nonpreassigned"),
+        )
+    )
+)
+def test_what_pre_assigns(found, expected):
     """002, ATLAS Analysis Job Brokerage: Pre-assigned queues are specified in includedSite or site."""
-    world = World(**task).queue("P").queue("Q", status="offline")
-    found = world.checks()
-    assert found["Q"] is None
-    assert found["P"] in {"notincluded", "nonpreassigned"}
+    assert found.checks() == {"P": expected, "Q": None}
 
 
 # ---- filters for persistent issues
@@ -278,118 +288,156 @@ def test_two_types_of_filters():
     assert temporary == {"cap_rt", "badsite", "tmp_user_problem"}
 
 
-@pytest.mark.parametrize("status", ["offline", "brokeroff", "test", "paused"])
-def test_status(status):
-    """002, ATLAS Analysis Job Brokerage: The queue status must be online unless the queues are pre-assigned."""
-    assigned = ({}, {"site": "Q"}, {"includedsite": ["Q"]})
-    worlds = [World(**task).queue("Q", status=status) for task in assigned]
-    assert checks(worlds) == ["status", None, None]
-    assert (check(World(site="Q").queue("Q", status=status), PRODUCTION) is None) == (
-        status != "offline"
+@cases(
+    *(
+        (ask(World(**task).queue("Q", status=status), rules), expected)
+        for status in ("offline", "brokeroff", "test", "paused")
+        for rules, task, expected in (
+            ("document", {}, "status"),
+            ("document", {"site": "Q"}, None),
+            ("document", {"includedsite": ["Q"]}, None),
+            (PRODUCTION, {"site": "Q"}, "status" if status == "offline" else None),
+        )
     )
+)
+def test_status(found, expected):
+    """002, ATLAS Analysis Job Brokerage: The queue status must be online unless the queues are pre-assigned."""
+    assert found.check == expected
 
 
-def test_locality():
+@cases((ask(with_input()), {"P": None, "Q": "data_locality"}))
+def test_locality(found, expected):
     """002, ATLAS Analysis Job Brokerage: Input data locality check to skip queues if they don’t have input data
     locally.
     """
-    assert with_input().checks() == {"P": None, "Q": "data_locality"}
+    assert found.checks() == expected
 
 
-@pytest.mark.parametrize(
-    ("task", "suppressed"),
-    [
-        ({"taskpriority": 1999}, False),
-        ({"taskpriority": 2000}, True),
-        ({"iointensity": 0.0}, True),
-        ({"iointensity": 100.0}, True),
-        ({"iointensity": 100.5}, False),
-        ({"frozentime": AT - timedelta(hours=2)}, False),
-        ({"frozentime": AT - timedelta(hours=2, seconds=1)}, True),
-    ],
+@cases(
+    *(
+        (
+            ask(with_input(**task), rules, IO_INTENSITY_CUTOFF_USER=100, DATA_CHECK_TIMEOUT_USER=2),
+            name,
+        )
+        for task, expected in (
+            ({"taskpriority": 1999}, "data_locality"),
+            ({"taskpriority": 2000}, None),
+            ({"iointensity": 0.0}, None),
+            ({"iointensity": 100.0}, None),
+            ({"iointensity": 100.5}, "data_locality"),
+            ({"frozentime": AT - timedelta(hours=2)}, "data_locality"),
+            ({"frozentime": AT - timedelta(hours=2, seconds=1)}, None),
+        )
+        for rules, name in (("document", expected), (PRODUCTION, "data_locality"))
+    )
 )
-def test_what_suppresses_locality(task, suppressed):
+def test_what_suppresses_locality(found, expected):
     """002, ATLAS Analysis Job Brokerage: This check is suppressed if taskPriority ≥ 2000, ioIntensity ≤
     IO_INTENSITY_CUTOFF_USER, or the last successful brokerage cycle happened more than DATA_CHECK_TIMEOUT_USER hours ago
     """
-    keys = {"IO_INTENSITY_CUTOFF_USER": 100, "DATA_CHECK_TIMEOUT_USER": 2}
-    expected = None if suppressed else "data_locality"
-    assert check(with_input(**task), **keys) == expected
-    assert check(with_input(**task), PRODUCTION, **keys) == "data_locality"
+    assert found.check == expected
 
 
-@pytest.mark.parametrize("priority", [1999, 2000])
-def test_suppression_takes_no_queue_that_holds_the_input(priority):
+ASKED = AnalysisRules(data_counts_without_locality=False)
+
+
+def moves(priority: int, **change: Any) -> World:
+    world = with_input(taskpriority=priority)
+    inputs, outputs = world.rows["queue_endpoints"][:2]
+    inputs.update(change)
+    outputs["ddm_endpoint_name"] = "P_OTHER"
+    return world
+
+
+@cases(
+    *(
+        (ask(moves(priority, **change), rules), name)
+        for change, reason in (
+            ({"write_wan": "OFF"}, "blacklist"),
+            ({"space_usable": 100.0}, "storage"),
+        )
+        for priority, expected in ((1999, None), (2000, reason))
+        for rules, name in (("document", None), (ASKED, expected))
+    )
+)
+def test_suppression_takes_no_queue_that_holds_the_input(found, expected):
     """002, ATLAS Analysis Job Brokerage: This check is suppressed if taskPriority ≥ 2000
 
     The queue still holds the input: nothing has to move to it.
     """
-    asked = AnalysisRules(data_counts_without_locality=False)
-    for change, reason in (
-        ({"write_wan": "OFF"}, "blacklist"),
-        ({"space_usable": 100.0}, "storage"),
-    ):
-        world = with_input(taskpriority=priority)
-        inputs, outputs = world.rows["queue_endpoints"][:2]
-        inputs.update(change)
-        outputs["ddm_endpoint_name"] = "P_OTHER"
-        assert world.checks()["P"] is None
-        assert world.checks(asked)["P"] == (reason if priority == 2000 else None)
+    assert found.checks()["P"] == expected
 
 
-def test_an_intensity_of_zero_is_at_most_the_cutoff():
+@cases(
+    *(
+        (ask(with_input(iointensity=intensity), rules, IO_INTENSITY_CUTOFF_USER=100), expected)
+        for intensity, rules, expected in (
+            (0.0, "document", None),
+            (0.0, AnalysisRules(zero_intensity_suppresses=False), "data_locality"),
+            (None, "document", "data_locality"),
+        )
+    )
+)
+def test_an_intensity_of_zero_is_at_most_the_cutoff(found, expected):
     """002, ATLAS Analysis Job Brokerage: ioIntensity ≤ IO_INTENSITY_CUTOFF_USER
 
     In production 0 counts as unknown; an unknown one suppresses nothing in either set.
     """
-    keys = {"IO_INTENSITY_CUTOFF_USER": 100}
-    zero = AnalysisRules(zero_intensity_suppresses=False)
-    assert check(with_input(iointensity=0.0), **keys) is None
-    assert check(with_input(iointensity=0.0), zero, **keys) == "data_locality"
-    assert check(with_input(iointensity=None), **keys) == "data_locality"
+    assert found.check == expected
 
 
-def disk_traffic(asked: float, used: float, **queue: Any) -> World:
-    world = World(diskio=asked).queue("Q", **queue)
+def disk_traffic(asked: float, used: float, *, cores: int = 1, **queue: Any) -> World:
+    world = World(diskio=asked, corecount=cores).queue("Q", corecount=cores, **queue)
     return world.add("diskio_usage", computingsite="Q", diskio_per_core=used)
 
 
-def test_disk_traffic():
+TRAFFIC = {"jedi/jobbroker/MAX_DISKIO_DEFAULT": 500}
+
+
+@cases(
+    (ask(disk_traffic(501.0, 501.0), **TRAFFIC), "diskio"),
+    (ask(disk_traffic(501.0, 500.0), **TRAFFIC), None),
+)
+def test_disk_traffic(found, expected):
     """002, ATLAS Analysis Job Brokerage: Check with MAX_DISKIO_DEFAULT limit defined in gdpconfig."""
-    key = {"jedi/jobbroker/MAX_DISKIO_DEFAULT": 500}
-    assert check(disk_traffic(501.0, 501.0), **key) == "diskio"
-    assert check(disk_traffic(501.0, 500.0), **key) is None
+    assert found.check == expected
 
 
-def test_disk_traffic_of_a_queue():
+@cases(
+    (ask(disk_traffic(501.0, 501.0, maxdiskio=600.0), **TRAFFIC), None),
+    (ask(disk_traffic(601.0, 601.0, maxdiskio=600.0), **TRAFFIC), "diskio"),
+)
+def test_disk_traffic_of_a_queue(found, expected):
     """002, ATLAS Analysis Job Brokerage: It is possible to overwrite the limit for a particular queue through the
     maxDiskIO (in kB/sec per core) field in CRIC.
     """
-    key = {"jedi/jobbroker/MAX_DISKIO_DEFAULT": 500}
-    assert check(disk_traffic(501.0, 501.0, maxdiskio=600.0), **key) is None
-    assert check(disk_traffic(601.0, 601.0, maxdiskio=600.0), **key) == "diskio"
+    assert found.check == expected
 
 
-def test_only_tasks_over_the_limit_are_excluded():
+@cases(
+    (ask(disk_traffic(500.0, 900.0), **TRAFFIC), None),
+    (ask(disk_traffic(900.0, 500.0), **TRAFFIC), None),
+    (ask(disk_traffic(501.0, 501.0), **TRAFFIC), "diskio"),
+    (ask(disk_traffic(501.0, 501.0, cores=8), **TRAFFIC), "diskio"),
+    # divided by the cores of the slot
+    (deployed(disk_traffic(501.0, 501.0, cores=8), **TRAFFIC), None),
+)
+def test_only_tasks_over_the_limit_are_excluded(found, expected):
     """002, ATLAS Analysis Job Brokerage: when the average diskIO per core for running jobs in a queue exceeds the
     limit, the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit
     """
-    key = {"jedi/jobbroker/MAX_DISKIO_DEFAULT": 500}
-    assert check(disk_traffic(500.0, 900.0), **key) is None
-    assert check(disk_traffic(900.0, 500.0), **key) is None
-    assert check(disk_traffic(501.0, 501.0), **key) == "diskio"
-    several = World(diskio=501.0, corecount=8).queue("Q", corecount=8)
-    several.add("diskio_usage", computingsite="Q", diskio_per_core=501.0)
-    assert check(several, **key) == "diskio"
-    assert check(several, PRODUCTION, **key) is None  # divided by the cores of the slot
+    assert found.check == expected
 
 
-@pytest.mark.parametrize(
-    ("task", "queue", "fits"), [(1, 1, True), (8, 8, True), (1, 8, False), (8, 1, False)]
+@cases(
+    *(
+        (ask(World(corecount=task).queue("Q", corecount=queue)), fits)
+        for task, queue, fits in ((1, 1, True), (8, 8, True), (1, 8, False), (8, 1, False))
+    )
 )
-def test_cores(task, queue, fits):
+def test_cores(found, expected):
     """002, ATLAS Analysis Job Brokerage: CPU Core count matching."""
-    assert (check(World(corecount=task).queue("Q", corecount=queue)) is None) == fits
+    assert (found.check is None) == expected
 
 
 def virtual(**task: Any) -> World:
@@ -397,37 +445,49 @@ def virtual(**task: Any) -> World:
     return World(**task).queue("P").queue("Q").add("queue_endpoints", **endpoint)
 
 
-def test_avoid_vp():
+@cases(
+    (ask(virtual(avoidvp=True)), "avoid_vp"),
+    (ask(virtual()), None),
+    (ask(virtual(is_merging=True)), None),
+    (deployed(virtual(is_merging=True)), "avoid_vp"),
+)
+def test_avoid_vp(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip VP queues if the task specifies avoidVP
 
     Merge jobs avoid them in production alone.
     """
-    assert virtual(avoidvp=True).checks() == {"P": None, "Q": "avoid_vp"}
-    assert check(virtual()) is None
-    assert check(virtual(is_merging=True)) is None
-    assert check(virtual(is_merging=True), PRODUCTION) == "avoid_vp"
+    assert found.checks() == {"P": None, "Q": expected}
 
 
-def test_overloaded_vp_queues():
+@cases(
+    (ask(virtual().jobs("Q", "activated", 21)), "overloaded_vp"),
+    (ask(virtual().jobs("Q", "activated", 20)), None),
+    (ask(World().queue("P").queue("Q").jobs("Q", "activated", 21)), None),
+    (deployed(World().queue("P").queue("Q").jobs("Q", "activated", 21)), "overloaded"),
+)
+def test_overloaded_vp_queues(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip VP queues if the task specifies avoidVP or those queues are overloaded.
 
     What is overloaded is that of the code: more than 20 jobs of the share wait, and none runs, or more for each running
     one than 1.2 times those over all queues. Queues that are no VP queues are skipped for it in production alone.
     """
-    world = virtual().jobs("Q", "activated", 21)
-    assert world.checks() == {"P": None, "Q": "overloaded_vp"}
-    assert check(virtual().jobs("Q", "activated", 20)) is None
-    plain = World().queue("P").queue("Q").jobs("Q", "activated", 21)
-    assert check(plain) is None
-    assert check(plain, PRODUCTION) == "overloaded"
+    assert found.checks() == {"P": None, "Q": expected}
 
 
-def test_any_skips_the_software_check():
+def released(*releases: str) -> World:
+    return World(architecture="x86_64-el9-gcc13-opt#aarch64&nvidia").queue(
+        "Q", releases=[*releases]
+    )
+
+
+@cases(
+    (ask(released("ANY")), None),
+    (deployed(released("ANY")), "cache"),
+    (ask(released("24.0.40")), "cache"),
+)
+def test_any_skips_the_software_check(found, expected):
     """002, ATLAS Analysis Job Brokerage: This check is skipped when queues have ANY in the releases filed in CRIC."""
-    task = {"architecture": "x86_64-el9-gcc13-opt#aarch64&nvidia"}
-    assert check(World(**task).queue("Q", releases=["ANY"])) is None
-    assert check(World(**task).queue("Q", releases=["ANY"]), PRODUCTION) == "cache"
-    assert check(World(**task).queue("Q", releases=["24.0.40"])) == "cache"
+    assert found.check == expected
 
 
 @pytest.mark.filterwarnings("ignore:software matching")
@@ -435,93 +495,122 @@ def test_any_skips_the_software_check():
 def test_any_skips_it_for_a_home_that_names_no_release(transhome):
     """002, ATLAS Analysis Job Brokerage: This check is skipped when queues have ANY in the releases filed in CRIC."""
     world = World(transhome=transhome).queue("Q", releases=["ANY"])
-    assert check(world) is None
-    assert check(world, PRODUCTION) == "cache"
+    assert world.checks() == {"Q": None}
+    assert world.checks(PRODUCTION) == {"Q": "cache"}
 
 
-@pytest.mark.parametrize("releases", [["AUTO"], [], None])
-def test_a_task_that_asks_for_no_software_runs_anywhere(releases):
+@cases(
+    *(
+        (ask(World(**task).queue("Q", releases=releases), rules), name)
+        for releases in (["AUTO"], [], None)
+        for task in ({}, {"architecture": "{}"}, {"architecture": "x86_64-el9-gcc13-opt"})
+        for rules, name in (("document", None), (PRODUCTION, "cache"))
+    ),
+    *(
+        (ask(World(architecture="#x86_64").queue("Q", releases=releases)), "cache")
+        for releases in (["AUTO"], [], None)
+    ),
+)
+def test_a_task_that_asks_for_no_software_runs_anywhere(found, expected):
     """002, ATLAS Analysis Job Brokerage: Availability of ATLAS release/cache.
 
     A task without release, container and hardware needs none; production asks for a queue that publishes something.
     """
-    none = ({}, {"architecture": "{}"}, {"architecture": "x86_64-el9-gcc13-opt"})
-    *worlds, hardware = (
-        World(**task).queue("Q", releases=releases) for task in (*none, {"architecture": "#x86_64"})
-    )
-    assert checks([*worlds, hardware]) == [None, None, None, "cache"]
-    assert checks(worlds, PRODUCTION) == ["cache"] * 3
+    assert found.check == expected
 
 
-def test_auto_uses_what_is_published():
+def published(*cvmfs: str) -> World:
+    task = {"transhome": "AnalysisTransforms-AthAnalysis_24.2.30", "architecture": "x86_64-el9"}
+    data = {"cmtconfigs": ["x86_64-el9"], "containers": [], "tags": [], "architectures": []}
+    world = World(**task).queue("Q", releases=["AUTO"])
+    return world.add("sw_tags", panda_queue="Q", data=json.dumps(data | {"cvmfs": [*cvmfs]}))
+
+
+@cases((ask(published("atlas")), None), (ask(published()), "cache"))
+def test_auto_uses_what_is_published(found, expected):
     """002, ATLAS Analysis Job Brokerage: If queues have AUTO in the releases filed, the brokerage uses the
     information published in a json by CRIC
     """
-    task = {"transhome": "AnalysisTransforms-AthAnalysis_24.2.30", "architecture": "x86_64-el9"}
-    published = {"cmtconfigs": ["x86_64-el9"], "containers": [], "tags": [], "architectures": []}
-    worlds = [World(**task).queue("Q", releases=["AUTO"]) for _ in range(2)]
-    for world, cvmfs in zip(worlds, (["atlas"], []), strict=True):
-        world.add("sw_tags", panda_queue="Q", data=json.dumps(published | {"cvmfs": cvmfs}))
-    assert checks(worlds) == [None, "cache"]
+    assert found.check == expected
 
 
-@pytest.mark.parametrize(("maxrss", "fits"), [(15120.0, True), (15119.0, False)])
-def test_memory_per_core(maxrss, fits):
+PER_CORE = {"ramcount": 2000, "ramunit": "MBPerCore", "baseramcount": 800, "corecount": 8}
+
+
+@cases(
+    (ask(World(**PER_CORE).queue("Q", corecount=8, maxrss=15120.0)), True),
+    (ask(World(**PER_CORE).queue("Q", corecount=8, maxrss=15119.0)), False),
+)
+def test_memory_per_core(found, expected):
     """002, ATLAS Analysis Job Brokerage: (baseRamCount + ramCount × coreCount) × compensation if ramCountUnit is
     MBPerCore
 
     (800 + 2000 × 8) × 0.9 = 15120.
     """
-    task = {"ramcount": 2000, "ramunit": "MBPerCore", "baseramcount": 800, "corecount": 8}
-    assert (check(World(**task).queue("Q", corecount=8, maxrss=maxrss)) is None) == fits
+    assert (found.check is None) == expected
 
 
-@pytest.mark.parametrize(("maxrss", "fits"), [(2520.0, True), (2519.0, False)])
-def test_memory_of_the_job(maxrss, fits):
+@cases(
+    *(
+        (
+            ask(
+                World(**(PER_CORE | {"ramunit": "MB"})).queue("Q", corecount=8, maxrss=maxrss),
+                rules,
+            ),
+            fits,
+        )
+        for maxrss, of_page in ((2520.0, True), (2519.0, False))
+        for rules, fits in (("document", of_page), (PRODUCTION, True))
+    )
+)
+def test_memory_of_the_job(found, expected):
     """002, ATLAS Analysis Job Brokerage: (baseRamCount + ramCount) × compensation if ramCountUnit is MB, where
     compensation is 0.9
 
     (800 + 2000) × 0.9 = 2520; production leaves the base out.
     """
-    task = {"ramcount": 2000, "ramunit": "MB", "baseramcount": 800, "corecount": 8}
-    world = World(**task).queue("Q", corecount=8, maxrss=maxrss)
-    assert (check(world) is None) == fits
-    assert check(world, PRODUCTION) is None
+    assert (found.check is None) == expected
 
 
-def test_memory_ranges():
+@cases(
+    (ask(World(ramcount=2000).queue("Q", minrss=1800.0, maxrss=1800.0)), None),
+    (ask(World(ramcount=2000).queue("Q", minrss=1801.0, maxrss=9000.0)), "highmemory"),
+    (ask(World(ramcount=2000).queue("Q", minrss=0.0, maxrss=1799.0)), "lowmemory"),
+)
+def test_memory_ranges(found, expected):
     """002, ATLAS Analysis Job Brokerage: Queues are skipped if the estimated memory usage is not included in the
     acceptable memory ranges.
     """
-    ranges = ((1800.0, 1800.0), (1801.0, 9000.0), (0.0, 1799.0))
-    worlds = [World(ramcount=2000).queue("Q", minrss=low, maxrss=high) for low, high in ranges]
-    assert checks(worlds) == [None, "highmemory", "lowmemory"]
+    assert found.check == expected
 
 
-def test_memory_is_not_cut():
+@cases(
+    (ask(World(ramcount=2223).queue("Q", maxrss=2000.0)), "lowmemory"),
+    (deployed(World(ramcount=2223).queue("Q", maxrss=2000.0)), None),
+)
+def test_memory_is_not_cut(found, expected):
     """002, ATLAS Analysis Job Brokerage: Queues are skipped if the estimated memory usage is not included in the
     acceptable memory ranges.
 
     2223 × 0.9 = 2000.7; production cuts it to 2000.
     """
-    world = World(ramcount=2223).queue("Q", maxrss=2000.0)
-    assert check(world) == "lowmemory"
-    assert check(world, PRODUCTION) is None
+    assert found.check == expected
 
 
-@pytest.mark.parametrize(
-    ("task", "expected", "deployed"),
-    [
-        ({"mergeramcount": 100}, None, "lowmemory"),  # 90; the code asks for 2000 at least
-        ({"ramcount": 5000}, "lowmemory", None),  # 4500; the code asks for nothing
-        ({"mergeramcount": 1100, "ramunit": "MBPerCore"}, None, "lowmemory"),  # 990
-    ],
+@cases(
+    *(
+        (ask(World(is_merging=True, **task).queue("Q", maxrss=1000.0), rules), name)
+        for task, expected, in_code in (
+            ({"mergeramcount": 100}, None, "lowmemory"),  # 90; the code asks for 2000 at least
+            ({"ramcount": 5000}, "lowmemory", None),  # 4500; the code asks for nothing
+            ({"mergeramcount": 1100, "ramunit": "MBPerCore"}, None, "lowmemory"),  # 990
+        )
+        for rules, name in (("document", expected), (PRODUCTION, in_code))
+    )
 )
-def test_memory_of_merge_jobs(task, expected, deployed):
+def test_memory_of_merge_jobs(found, expected):
     """002, ATLAS Analysis Job Brokerage: The expected memory site of each job is estimated for each queue"""
-    world = World(is_merging=True, **task).queue("Q", maxrss=1000.0)
-    assert check(world) == expected
-    assert check(world, PRODUCTION) == deployed
+    assert found.check == expected
 
 
 SCRATCH = {
@@ -536,173 +625,257 @@ SCRATCH = {
 NEED_MB = 1000 + 0.2 * 1000 * 1000 / 1024 + 500
 
 
-def test_the_sum_of_disk():
+@cases(
+    (ask(World(**SCRATCH).queue("Q", maxwdir=1696.0)), None),
+    (deployed(World(**SCRATCH).queue("Q", maxwdir=1696.0)), "disk"),
+    (ask(World(**SCRATCH).queue("Q", maxwdir=1695.0)), "disk"),
+)
+def test_the_sum_of_disk(found, expected):
     """002, ATLAS Analysis Job Brokerage: The disk usage for a job is estimated as (0 or inputDiskCount) +
     outDiskCount × inputDiskCount + workDiskCount
 
     Production adds 300 MB, and takes the output by the effective size of the master dataset.
     """
-    world = World(**SCRATCH).queue("Q", maxwdir=1696.0)
     assert NEED_MB == 1695.3125
-    assert check(world) is None
-    assert check(world, PRODUCTION) == "disk"
-    assert check(World(**SCRATCH).queue("Q", maxwdir=1695.0)) == "disk"
+    assert found.check == expected
 
 
-@pytest.mark.parametrize("more", [{}, {"ngbperjob": 5}, {"is_merging": True}])
-def test_input_is_counted_whole(more):
+LARGE = {"atom_size": 1000 * MB, "atom_size_effective": 1.0}
+
+
+@cases(
+    *(
+        (ask(World(**(LARGE | more)).queue("Q", maxwdir=maxwdir)), expected)
+        for more in ({}, {"ngbperjob": 5}, {"is_merging": True})
+        for maxwdir, expected in ((1000.0, "disk"), (1000.5, None))
+    )
+)
+def test_input_is_counted_whole(found, expected):
     """002, ATLAS Analysis Job Brokerage: inputDiskCount is the total size of job input files."""
-    task = {"atom_size": 1000 * MB, "atom_size_effective": 1.0} | more
-    assert check(World(**task).queue("Q", maxwdir=1000.0)) == "disk"
-    assert check(World(**task).queue("Q", maxwdir=1000.5)) is None
+    assert found.check == expected
 
 
-def test_direct_reading_needs_no_space_for_input():
+@cases(
+    *(
+        (ask(World(**SCRATCH, **task).queue("Q", maxwdir=maxwdir, **direct)), expected)
+        for maxwdir, expected in ((696.0, None), (695.0, "disk"))
+        for task in ({}, {"allowinputlan": "use"}, {"uselocalio": True}, {"is_merging": True})
+        for direct in ({"direct_access_lan": True}, {"maxinputsize": -1})
+    ),
+    (ask(World(**SCRATCH).queue("Q", maxwdir=696.0)), "disk"),
+    (ask(World(**SCRATCH).queue("Q", maxwdir=1000.0, direct_access_lan=True)), None),
+    # only tasks with allowinputlan
+    (deployed(World(**SCRATCH).queue("Q", maxwdir=1000.0, direct_access_lan=True)), "disk"),
+)
+def test_direct_reading_needs_no_space_for_input(found, expected):
     """002, ATLAS Analysis Job Brokerage: The first term in the above formula is zero if the queues are configured
     to read input files directly from the local storage.
     """
-    enough, less = (
-        [
-            World(**SCRATCH, **task).queue("Q", maxwdir=maxwdir, **direct)
-            for task in ({}, {"allowinputlan": "use"}, {"uselocalio": True}, {"is_merging": True})
-            for direct in ({"direct_access_lan": True}, {"maxinputsize": -1})
-        ]
-        for maxwdir in (696.0, 695.0)
+    assert found.check == expected
+
+
+@cases(
+    *(
+        (
+            ask(
+                World(corecount=cores, atom_size=100 * MB).queue(
+                    "Q", corecount=cores, maxwdir=maxwdir
+                ),
+                rules,
+            ),
+            name,
+        )
+        for cores in (1, 8)
+        for maxwdir, rules, name in (
+            (100.0 * cores, "document", "disk"),
+            (100.0 * cores + 1, "document", None),
+            (100.0 * cores, PRODUCTION, None),
+        )
     )
-    assert checks(enough) == [None] * 8
-    assert checks([*less, World(**SCRATCH).queue("Q", maxwdir=696.0)]) == ["disk"] * 9
-    world = World(**SCRATCH).queue("Q", maxwdir=1000.0, direct_access_lan=True)
-    assert check(world) is None
-    assert check(world, PRODUCTION) == "disk"  # only tasks with allowinputlan
-
-
-@pytest.mark.parametrize("cores", [1, 8])
-def test_maxwdir_is_shared_by_cores_and_must_be_larger(cores):
+)
+def test_maxwdir_is_shared_by_cores_and_must_be_larger(found, expected):
     """002, ATLAS Analysis Job Brokerage: maxwdir is divided by coreCount at each queue and the resultant value must
     be larger than the expected disk usage.
     """
-    task = {"corecount": cores, "atom_size": 100 * MB}
-    for maxwdir, expected in ((100.0 * cores, "disk"), (100.0 * cores + 1, None)):
-        assert check(World(**task).queue("Q", corecount=cores, maxwdir=maxwdir)) == expected
-    assert (
-        check(World(**task).queue("Q", corecount=cores, maxwdir=100.0 * cores), PRODUCTION) is None
-    )
+    assert found.check == expected
 
 
-def test_free_space():
-    """002, ATLAS Analysis Job Brokerage: DISK size check, free space in the local storage has to be over 200GB."""
-    assert check(World().queue("Q", e_space_usable=200.0)) == "storage"
-    assert check(World().queue("Q", e_space_usable=200.5)) is None
-    assert check(World().queue("Q", e_space_usable=200.0), PRODUCTION) is None
-
-
-@pytest.mark.parametrize(
-    ("space", "expected", "deployed"),
-    [
-        ({"space_free": 100.0, "space_expired": 500.0}, "storage", None),
-        ({"space_free": 300.0, "space_min_free": 200.0}, None, "storage"),
-    ],
+@cases(
+    (ask(World().queue("Q", e_space_usable=200.0)), "storage"),
+    (ask(World().queue("Q", e_space_usable=200.5)), None),
+    (deployed(World().queue("Q", e_space_usable=200.0)), None),
 )
-def test_only_free_space_counts(space, expected, deployed):
+def test_free_space(found, expected):
+    """002, ATLAS Analysis Job Brokerage: DISK size check, free space in the local storage has to be over 200GB."""
+    assert found.check == expected
+
+
+@cases(
+    *(
+        (
+            ask(
+                World().queue("Q").add("storage_endpoints", ddm_endpoint_name="Q_DISK", **space),
+                rules,
+            ),
+            name,
+        )
+        for space, expected, in_code in (
+            ({"space_free": 100.0, "space_expired": 500.0}, "storage", None),
+            ({"space_free": 300.0, "space_min_free": 200.0}, None, "storage"),
+        )
+        for rules, name in (("document", expected), (PRODUCTION, in_code))
+    )
+)
+def test_only_free_space_counts(found, expected):
     """002, ATLAS Analysis Job Brokerage: free space in the local storage has to be over 200GB.
 
     Production counts what can be used: free and expired, less what must stay free or cannot be used.
     """
-    world = World().queue("Q").add("storage_endpoints", ddm_endpoint_name="Q_DISK", **space)
-    assert check(world) == expected
-    assert check(world, PRODUCTION) == deployed
+    assert found.check == expected
 
 
-@pytest.mark.parametrize("flag", ["read_lan", "write_lan"])
-def test_blacklisted_storage(flag):
+@cases(
+    *(
+        (ask(World().queue("Q", **{f"e_{flag}": status})), expected)
+        for flag in ("read_lan", "write_lan")
+        for status, expected in (("OFF", "blacklist"), ("ON", None))
+    )
+)
+def test_blacklisted_storage(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip blacklisted storage endpoints."""
-    assert check(World().queue("Q", **{f"e_{flag}": "OFF"})) == "blacklist"
-    assert check(World().queue("Q", **{f"e_{flag}": "ON"})) is None
+    assert found.check == expected
 
 
-@pytest.mark.parametrize("merging", [False, True])
-def test_walltime(merging):
+LONG_JOB = {"atom_nevents": 80000, "cpuefficiency": 80.0, "basewalltime": 600.0}
+
+
+@cases(
+    *(
+        (ask(World(is_merging=merging, **LONG_JOB).queue("Q", **limit)), expected)
+        for merging in (False, True)
+        for limit, expected in (
+            ({"maxtime": 100600}, None),
+            ({"maxtime": 100599}, "shortwalltime"),
+            ({"mintime": 100600}, None),
+            ({"mintime": 100601}, "longwalltime"),
+        )
+    )
+)
+def test_walltime(found, expected):
     """002, ATLAS Analysis Job Brokerage: The estimated walltime must be between mintime and maxtime at the queue.
 
     10 HS06 s x 80000 events / (1 core x 10 HS06 x 80 %) + 600 s = 100600 s; also of merge jobs, which production exempts.
     """
-    task = {"atom_nevents": 80000, "cpuefficiency": 80.0, "basewalltime": 600.0}
-    task["is_merging"] = merging
-    limits = ({"maxtime": 100600}, {"maxtime": 100599}, {"mintime": 100600}, {"mintime": 100601})
-    found = checks([World(**task).queue("Q", **limit) for limit in limits])
-    assert found == [None, "shortwalltime", None, "longwalltime"]
+    assert found.check == expected
 
 
-def test_capacity_is_not_cut():
+@cases(
+    *(
+        (
+            ask(
+                World(cputime=904.4, atom_nevents=1, cpuefficiency=90.0).queue(
+                    "Q", corepower=10.05, maxtime=100
+                ),
+                rules,
+            ),
+            expected,
+        )
+        for rules, expected in (("document", None), (PRODUCTION, "shortwalltime"))
+    )
+)
+def test_capacity_is_not_cut(found, expected):
     """002, ATLAS Analysis Job Brokerage: The estimated walltime must be between mintime and maxtime at the queue.
 
     100 s × 10.05 HS06 × 90 % = 904.5 HS06 s, and the job needs 904.4; production cuts 904.5 to 904.
     """
-    task = {"cputime": 904.4, "atom_nevents": 1, "cpuefficiency": 90.0}
-    world = World(**task).queue("Q", corepower=10.05, maxtime=100)
-    assert check(world) is None
-    assert check(world, PRODUCTION) == "shortwalltime"
+    assert found.check == expected
 
 
-def test_efficiency_of_zero():
+@cases(
+    *(
+        (
+            ask(
+                World(cpuefficiency=0.0, basewalltime=10.0, atom_nevents=10).queue("Q", **limit),
+                rules,
+            ),
+            name,
+        )
+        for rules, limit, name in (
+            ("document", {"maxtime": 100000}, None),
+            ("document", {"maxtime": 10}, None),
+            ("document", {"maxtime": 9}, "shortwalltime"),
+            ("document", {"mintime": 10}, None),
+            ("document", {"mintime": 11}, "longwalltime"),
+            (PRODUCTION, {"maxtime": 100000}, "shortwalltime"),
+        )
+    )
+)
+def test_efficiency_of_zero(found, expected):
     """003, cpuTime: Tasks can set cpuEfficiency to 0 to disable scaling with the number of events.
 
     The base wall time is left: 10 s; in production nothing fits.
     """
-    task = {"cpuefficiency": 0.0, "basewalltime": 10.0, "atom_nevents": 10}
-    expected = {
-        ("maxtime", 100000): None,
-        ("maxtime", 10): None,
-        ("maxtime", 9): "shortwalltime",
-        ("mintime", 10): None,
-        ("mintime", 11): "longwalltime",
-    }
-    found = checks([World(**task).queue("Q", **dict([limit])) for limit in expected])
-    assert found == [*expected.values()]
-    assert check(World(**task).queue("Q", maxtime=100000), PRODUCTION) == "shortwalltime"
+    assert found.check == expected
 
 
-@pytest.mark.parametrize(
-    "task", [{"chunk_usescout": True}, {"is_merging": True}, {"cputime": None}]
+@cases(
+    *(
+        (ask(World(site=site, **task).queue("Q", maxtime=maxtime)), fits)
+        for task in ({"chunk_usescout": True}, {"is_merging": True}, {"cputime": None})
+        for site in (None, "Q")  # pre-assigned queues are not exempt
+        for maxtime, fits in ((86399, False), (86400, True))
+    ),
+    (ask(World().queue("Q", maxtime=86399)), True),
 )
-def test_a_day_for_what_is_unknown(task):
+def test_a_day_for_what_is_unknown(found, expected):
     """002, ATLAS Analysis Job Brokerage: For scout, merge, or walltime-undefined jobs, skip queues if their maxtime
     is less than 24 hours.
     """
-    tasks = ({"site": None, **task}, {"site": "Q", **task})  # pre-assigned queues are not exempt
-    less, enough = (
-        [World(**each).queue("Q", maxtime=maxtime) for each in tasks] for maxtime in (86399, 86400)
-    )
-    assert None not in checks(less)
-    assert checks([*enough, World().queue("Q", maxtime=86399)]) == [None] * 3
+    assert (found.check is None) == expected
 
 
-@pytest.mark.parametrize("label", ["user", "test"])
-def test_pilots(label):
-    """002, ATLAS Analysis Job Brokerage: Skip queues without pilots for the last 3 hours."""
+def pilots(number: int, label: str) -> World:
     world = World(prodsourcelabel=label).queue("Q")
-    assert check(world) is None
-    world.rows["site_activity"][0]["getjob"] = 0
-    assert check(world) == "nopilot"
-    assert (check(world, PRODUCTION) is None) == (label == "test")
+    world.rows["site_activity"][0]["getjob"] = number
+    return world
 
 
-def test_no_further_check():
+@cases(
+    *(
+        (ask(pilots(number, label), rules), expected)
+        for label, excused in (("user", "nopilot"), ("test", None))
+        for number, rules, expected in (
+            (1, "document", None),
+            (0, "document", "nopilot"),
+            (0, PRODUCTION, excused),
+        )
+    )
+)
+def test_pilots(found, expected):
+    """002, ATLAS Analysis Job Brokerage: Skip queues without pilots for the last 3 hours."""
+    assert found.check == expected
+
+
+@cases(
+    *(
+        (ask(World(**task).queue("Q", **queue), rules), expected)
+        for task, queue, name in (
+            ({}, {"fairsharepolicy": "type=any:0%"}, "zeroshare"),
+            ({"iointensity": 501.0}, {"max_io_intensity": 500.0}, "max_io_intensity"),
+            ({}, {"catchall": "gpu"}, "architecture"),
+            ({"allowinputlan": "only"}, {}, "remoteio"),
+            ({"cloud": "DE"}, {"cloud": "FR"}, "cloudmismatch"),
+        )
+        for rules, expected in (("document", None), (PRODUCTION, name))
+    )
+)
+def test_no_further_check(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip queues without pilots for the last 3 hours.
 
     It is the last of the persistent filters; what production asks beyond them is not asked: policy, intensity, platform
     of GPU queues, direct reading, quota, cloud, hospital queues.
     """
-    queues = (
-        ({}, {"fairsharepolicy": "type=any:0%"}, "zeroshare"),
-        ({"iointensity": 501.0}, {"max_io_intensity": 500.0}, "max_io_intensity"),
-        ({}, {"catchall": "gpu"}, "architecture"),
-        ({"allowinputlan": "only"}, {}, "remoteio"),
-        ({"cloud": "DE"}, {"cloud": "FR"}, "cloudmismatch"),
-    )
-    for task, queue, name in queues:
-        assert check(World(**task).queue("Q", **queue)) is None
-        assert check(World(**task).queue("Q", **queue), PRODUCTION) == name
+    assert found.check == expected
 
 
 # ---- filters for temporary issues
@@ -715,172 +888,251 @@ def ended(**jobs: int) -> World:
     return world
 
 
-def test_closed_and_failed_jobs_of_the_task():
+@cases(
+    (ask(ended(closed=3, failed=2)), "badsite"),
+    (ask(ended(closed=1)), None),
+    (deployed(ended(closed=1)), "closed"),
+)
+def test_closed_and_failed_jobs_of_the_task(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip queues if there are many jobs from the task closed or failed for the
     last TW_DONE_JOB_STAT hours.
 
     One closed job is not many; in production it is.
     """
-    assert check(ended(closed=3, failed=2)) == "badsite"
-    assert check(ended(closed=1)) is None
-    assert check(ended(closed=1), PRODUCTION) == "closed"
+    assert found.check == expected
 
 
-@pytest.mark.parametrize(
-    ("bad", "finished", "fits"), [(4, 0, True), (5, 0, False), (9, 5, True), (10, 5, False)]
+@cases(
+    *(
+        (ask(ended(failed=bad - 1, closed=1, finished=finished), MIN_BAD_JOBS_TO_SKIP_PQ=5), fits)
+        for bad, finished, fits in ((4, 0, True), (5, 0, False), (9, 5, True), (10, 5, False))
+    )
 )
-def test_bad_jobs(bad, finished, fits):
+def test_bad_jobs(found, expected):
     """002, ATLAS Analysis Job Brokerage: (nFailed + nClosed) must be less than max(2 × nFinished
 
     Or less than MIN_BAD_JOBS_TO_SKIP_PQ, if that is larger.
     """
-    world = ended(failed=bad - 1, closed=1, finished=finished)
-    assert (check(world, MIN_BAD_JOBS_TO_SKIP_PQ=5) is None) == fits
+    assert (found.check is None) == expected
 
 
-@pytest.mark.parametrize(
-    ("queued", "running", "fits"),
-    [(40, 0, True), (41, 0, False), (60, 30, True), (61, 30, False)],
-)
-def test_the_cap_on_waiting_jobs(queued, running, fits):
-    """002, ATLAS Analysis Job Brokerage: Skip queues if defined+activated+assigned+starting > 2 × max(20, running).
-
-    The page names no share and no resource type: all jobs of the queue count.
-    """
+def waiting_of_all_shares(queued: int, running: int) -> World:
     world = World().queue("Q")
     kinds = (("defined", SHARE, "SCORE"), ("assigned", "A", "SCORE"), ("starting", "B", "MCORE"))
     for status, share, kind in kinds:
         world.jobs("Q", status, 10, gshare=share, resource_type=kind)
-    world.jobs("Q", "activated", queued - 30, gshare="C").jobs("Q", "running", running, gshare="D")
-    assert (check(world) is None) == fits
-    assert check(world, AnalysisRules(counted_jobs="share")) is None
+    world.jobs("Q", "activated", queued - 30, gshare="C")
+    return world.jobs("Q", "running", running, gshare="D")
+
+
+@cases(
+    *(
+        (ask(waiting_of_all_shares(queued, running), rules), expected)
+        for queued, running, fits in (
+            (40, 0, True),
+            (41, 0, False),
+            (60, 30, True),
+            (61, 30, False),
+        )
+        for rules, expected in (("document", fits), (AnalysisRules(counted_jobs="share"), True))
+    )
+)
+def test_the_cap_on_waiting_jobs(found, expected):
+    """002, ATLAS Analysis Job Brokerage: Skip queues if defined+activated+assigned+starting > 2 × max(20, running).
+
+    The page names no share and no resource type: all jobs of the queue count.
+    """
+    assert (found.check is None) == expected
 
 
 LONG = AnalysisRules(cap_rt_effective=False)
 """Lets queues pass where more wait than the cap on all jobs allows."""
 
 
-def test_the_stabilizer_looks_at_queues_and_shares():
+def of_two(queued: int = 201, other: int = 99, **jobs: Any) -> World:
+    """Return a queue where jobs of alice and bob wait."""
+    return with_users(waiting(300, 100, **jobs), alice=(queued, 10), bob=(other, 90))
+
+
+@cases(
+    (ask(of_two(), LONG), "badsite"),
+    (ask(of_two(gshare="Express Analysis"), LONG), None),
+)
+def test_the_stabilizer_looks_at_queues_and_shares(found, expected):
     """002, ATLAS Analysis Job Brokerage: Skip queues if the user has too many queued jobs there. - Filters to
     control user queue length on each PQ per ghsare: Analysis Stabilizer
     """
-    world = with_users(waiting(300, 100), alice=(201, 10), bob=(99, 90))
-    assert check(world, LONG) == "badsite"
-    other = with_users(waiting(300, 100, gshare="Express Analysis"), alice=(201, 10), bob=(99, 90))
-    assert check(other, LONG) is None
+    assert found.check == expected
 
 
-def test_short_queues_are_not_throttled():
+@cases(
+    (ask(of_two(), LONG, BASE_QUEUE_LENGTH_PER_PQ=301), None),
+    (ask(of_two(), LONG, BASE_QUEUE_LENGTH_PER_PQ=300), "badsite"),
+)
+def test_short_queues_are_not_throttled(found, expected):
     """002, ATLAS Analysis Job Brokerage: The PQ will NOT be throttled if it does not have enough queuing jobs; that
     is, when any condition of the following is satisfied: nQ(PQ) < BASE_QUEUE_LENGTH_PER_PQ
     """
-    world = with_users(waiting(300, 100), alice=(201, 10), bob=(99, 90))
-    assert check(world, LONG, BASE_QUEUE_LENGTH_PER_PQ=301) is None
-    assert check(world, LONG, BASE_QUEUE_LENGTH_PER_PQ=300) == "badsite"
+    assert found.check == expected
 
 
-def test_fast_queues_are_not_throttled():
+@cases(
+    *(
+        (
+            ask(
+                of_two().add("to_run_rate", computingsite="Q", jobs_per_hour=rate),
+                LONG,
+                BASE_EXPECTED_WAIT_HOUR_ON_PQ=100,
+            ),
+            expected,
+        )
+        for rate, expected in ((3.0, "badsite"), (3.01, None))
+    )
+)
+def test_fast_queues_are_not_throttled(found, expected):
     """002, ATLAS Analysis Job Brokerage: nQ(PQ) < BASE_EXPECTED_WAIT_HOUR_ON_PQ* trr(PQ)"""
-    for rate, expected in ((3.0, "badsite"), (3.01, None)):
-        world = with_users(waiting(300, 100), alice=(201, 10), bob=(99, 90))
-        world.add("to_run_rate", computingsite="Q", jobs_per_hour=rate)
-        assert check(world, LONG, BASE_EXPECTED_WAIT_HOUR_ON_PQ=100) == expected
+    assert found.check == expected
 
 
-def test_the_rate_is_that_of_the_queue():
+def rated(rate: float, running: int) -> World:
+    return waiting(30, running).add("to_run_rate", computingsite="Q", jobs_per_hour=rate)
+
+
+def of_two_shares() -> World:
+    return rated(10.0, 100).jobs("Q", "running", 100, gshare="Express Analysis")
+
+
+@cases((ask(of_two_shares()), 10.0), (deployed(of_two_shares()), 5.0))
+def test_the_rate_is_that_of_the_queue(found, expected):
     """002, ATLAS Analysis Job Brokerage: number of jobs getting from queuing to running per hour in the PQ
 
     Half of what runs is of another share: production takes half of the rate.
     """
-    world = waiting(30, 100).jobs("Q", "running", 100, gshare="Express Analysis")
-    world.add("to_run_rate", computingsite="Q", jobs_per_hour=10.0)
-    assert weighed(world)["trr"] == 10.0
-    assert weighed(world, PRODUCTION)["trr"] == 5.0
+    assert found.queues()["Q"]["trr"] == expected
 
 
-@pytest.mark.parametrize(
-    ("running", "rate", "nq_max"), [(10, 1.0, 100.0), (60, 1.0, 120.0), (60, 11.0, 132.0)]
+@cases(
+    *(
+        (ask(with_users(rated(rate, running), alice=(0, 1))), nq_max)
+        for running, rate, nq_max in ((10, 1.0, 100.0), (60, 1.0, 120.0), (60, 11.0, 132.0))
+    )
 )
-def test_the_longest_queue(running, rate, nq_max):
+def test_the_longest_queue(found, expected):
     """002, ATLAS Analysis Job Brokerage: which is the max among the following values: BASE_QUEUE_LENGTH_PER_PQ
     STATIC_MAX_QUEUE_RUNNING_RATIO* nR(PQ) MAX_EXPECTED_WAIT_HOUR* trr(PQ)
 
     100, 2 nR, 12 trr; nR are the running jobs of the share, whether or not their users are known.
     """
-    world = with_users(waiting(30, running), alice=(0, 1))
-    world.add("to_run_rate", computingsite="Q", jobs_per_hour=rate)
-    assert weighed(world)["nq_max"] == nq_max
+    assert found.queues()["Q"]["nq_max"] == expected
 
 
-@pytest.mark.parametrize(("own", "percentage"), [(10, 0.25), (40, 0.4)])
-def test_the_part_of_the_user(own, percentage):
-    """002, ATLAS Analysis Job Brokerage: percentage(PQ, user) = max( nR(PQ, user)/nR(PQ) , 1/nUsers(PQ) )"""
-    world = with_users(waiting(30, 100), alice=(0, own), bob=(1, 0), carol=(1, 0), dora=(1, 0))
-    assert weighed(world)["user_share"] == percentage
-
-
-@pytest.mark.parametrize(
-    ("users", "keys", "most"),
-    [
-        (2, {}, 100.0),  # max(5, 0.05 x 100, 200 x 1/2)
-        (2, {"BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": 101}, 101.0),
-        (2, {"BASE_QUEUE_RATIO_ON_PQ": 1.5}, 150.0),
-        (4, {}, 50.0),
-    ],
+@cases(
+    *(
+        (
+            ask(
+                with_users(waiting(30, 100), alice=(0, own), bob=(1, 0), carol=(1, 0), dora=(1, 0))
+            ),
+            percentage,
+        )
+        for own, percentage in ((10, 0.25), (40, 0.4))
+    )
 )
-def test_max_q_len(users, keys, most):
+def test_the_part_of_the_user(found, expected):
+    """002, ATLAS Analysis Job Brokerage: percentage(PQ, user) = max( nR(PQ, user)/nR(PQ) , 1/nUsers(PQ) )"""
+    assert found.queues()["Q"]["user_share"] == expected
+
+
+USERS = ("alice", "bob", "carol", "dora")
+
+
+@cases(
+    *(
+        (
+            ask(
+                with_users(waiting(30, 100), **dict.fromkeys(USERS[:users], (0, 0))),
+                **keys,
+            ),
+            most,
+        )
+        for users, keys, most in (
+            (2, {}, 100.0),  # max(5, 0.05 x 100, 200 x 1/2)
+            (2, {"BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": 101}, 101.0),
+            (2, {"BASE_QUEUE_RATIO_ON_PQ": 1.5}, 150.0),
+            (4, {}, 50.0),
+        )
+    )
+)
+def test_max_q_len(found, expected):
     """002, ATLAS Analysis Job Brokerage: Finally, the max value among the following, called max_q_len , will be
     used to throttle nQ(PQ, user) BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER BASE_QUEUE_RATIO_ON_PQ* nR(PQ) nQ_max(PQ) *
     percentage(PQ, user)
     """
-    names = ("alice", "bob", "carol", "dora")[:users]
-    world = with_users(waiting(30, 100), **dict.fromkeys(names, (0, 0)))
-    assert weighed(world, **keys)["max_q_len"] == most
+    assert found.queues()["Q"]["max_q_len"] == expected
 
 
-def test_a_user_with_enough_queuing_jobs():
+@cases(
+    (ask(of_two(100, 9), LONG), None),
+    (ask(of_two(101, 9), LONG), "badsite"),
+)
+def test_a_user_with_enough_queuing_jobs(found, expected):
     """002, ATLAS Analysis Job Brokerage: Thus, if nQ(PQ, user) > max_q_len , the brokerage will temporarily exclude
     the PQs in which the user of the task already has enough queuing jobs
     """
-    for queued, expected in ((100, None), (101, "badsite")):
-        world = with_users(waiting(300, 100), alice=(queued, 10), bob=(9, 90))
-        assert check(world, LONG) == expected
+    assert found.check == expected
 
 
 # ---- the weight
 
 
-def test_the_original_basic_weight():
-    """002, ATLAS Analysis Job Brokerage: weight = (running + 1) / (activated + assigned + starting + defined + 1)"""
-    world = World().queue("Q").jobs("Q", "running", 29)
-    for status, number in (("activated", 4), ("assigned", 3), ("starting", 2), ("defined", 5)):
+def counted(running: int, **jobs: int) -> World:
+    world = World().queue("Q").jobs("Q", "running", running)
+    for status, number in jobs.items():
         world.jobs("Q", status, number)
-    assert weighed(world)["weight"] == 30 / 15
+    return world
 
 
-def test_the_running_jobs_of_the_queue():
+@cases((ask(counted(29, activated=4, assigned=3, starting=2, defined=5)), 30 / 15))
+def test_the_original_basic_weight(found, expected):
+    """002, ATLAS Analysis Job Brokerage: weight = (running + 1) / (activated + assigned + starting + defined + 1)"""
+    assert found.queues()["Q"]["weight"] == expected
+
+
+@cases(
+    (ask(counted(29).jobs("Q", "running", 10, gshare="Express Analysis")), 39),
+    (deployed(counted(29).jobs("Q", "running", 10, gshare="Express Analysis")), 29),
+)
+def test_the_running_jobs_of_the_queue(found, expected):
     """002, ATLAS Analysis Job Brokerage: The actual number of running jobs at the queue, Rreal.
 
     The page names no share: all jobs of the queue count, in production those of the share.
     """
-    world = World().queue("Q").jobs("Q", "running", 29)
-    world.jobs("Q", "running", 10, gshare="Express Analysis")
-    assert weighed(world)["running"] == 39
-    assert weighed(world, PRODUCTION)["running"] == 29
+    assert found.queues()["Q"]["running"] == expected
 
 
-@pytest.mark.parametrize(
-    ("running", "workers", "count"),
-    [(5, 12, 12), (5, 30, 20), (5, 4, 5), (20, 30, 20), (19, 30, 20)],
+def with_workers(running: int, workers: int) -> World:
+    world = counted(running)
+    for status, number in (("running", workers - 1), ("submitted", 1), ("finished", 50)):
+        world.add("worker_stats", panda_queue="Q", status=status, n_workers=number)
+    return world
+
+
+@cases(
+    *(
+        (ask(with_workers(running, workers)), count)
+        for running, workers, count in (
+            (5, 12, 12),
+            (5, 30, 20),
+            (5, 4, 5),
+            (20, 30, 20),
+            (19, 30, 20),
+        )
+    )
 )
-def test_batch_workers(running, workers, count):
+def test_batch_workers(found, expected):
     """002, ATLAS Analysis Job Brokerage: min(nBatchJob, 20) if Rreal < 20 and nBatchJob (the number of
     running+submitted batch workers at PQ) > Rreal.
     """
-    world = World().queue("Q").jobs("Q", "running", running)
-    for status, number in (("running", workers - 1), ("submitted", 1), ("finished", 50)):
-        world.add("worker_stats", panda_queue="Q", status=status, n_workers=number)
-    assert weighed(world)["running"] == count
+    assert found.queues()["Q"]["running"] == expected
 
 
 def test_batch_workers_count_without_pilots():
@@ -904,38 +1156,48 @@ def with_slots(number: int) -> World:
     return world.jobs("Q", "running", 9).jobs("Q", "starting", 12)
 
 
-def test_slots():
+@cases(
+    (ask(with_slots(80)), 80),
+    (ask(with_slots(8)), 9),
+    (deployed(with_slots(80)), 10),
+)
+def test_slots(found, expected):
     """002, ATLAS Analysis Job Brokerage: numSlots if it is set to a positive number for the queue
 
     Of the numbers the largest; production divides slots by the cores of the queue.
     """
-    assert weighed(with_slots(80))["running"] == 80
-    assert weighed(with_slots(8))["running"] == 9
-    assert weighed(with_slots(80), PRODUCTION)["running"] == 10
+    assert found.queues()["Q"]["running"] == expected
 
 
-def test_starting_jobs_where_slots_are_zero():
+@cases(
+    (ask(with_slots(0)), 12),
+    (deployed(with_slots(0)), 21),
+)
+def test_starting_jobs_where_slots_are_zero(found, expected):
     """002, ATLAS Analysis Job Brokerage: The number of starting jobs if numSlots is set to zero
 
     Of the numbers the largest; production adds them.
     """
-    assert weighed(with_slots(0))["running"] == 12
-    assert weighed(with_slots(0), PRODUCTION)["running"] == 21
+    assert found.queues()["Q"]["running"] == expected
 
 
-def test_the_weight_in_use():
+def with_copies() -> World:
+    world = counted(29)
+    for name in ("D", "E"):
+        world.add("datasets", datasetname=name, is_master=name == "D")
+        world.add("replicas", datasetname=name, ddm_endpoint_name="Q_DISK", found=1, total=1)
+    return world
+
+
+@told(page=ask(with_copies()), code=deployed(with_copies()))
+def test_the_weight_in_use(page, code):
     """002, ATLAS Analysis Job Brokerage: Currently original basic weight is used in brokerage.
 
     Nothing multiplies it; production weighs by the new one, and by the input that is there.
     """
-    world = World().queue("Q").jobs("Q", "running", 29)
-    for name in ("D", "E"):
-        world.add("datasets", datasetname=name, is_master=name == "D")
-        world.add("replicas", datasetname=name, ddm_endpoint_name="Q_DISK", found=1, total=1)
-    row = weighed(world)
+    row, in_code = page.queues()["Q"], code.queues()["Q"]
     assert row["weight"] == row["orig"] == 30.0
-    deployed = weighed(world, PRODUCTION)
-    assert deployed["weight"] == 2 * deployed["new"]
+    assert in_code["weight"] == 2 * in_code["new"]
 
 
 NEW = AnalysisRules(basic_weight="new")
@@ -953,102 +1215,127 @@ def classed(task_class: int, **task: Any) -> World:
     return world
 
 
-def new_weights(world: World) -> dict[str, float]:
-    return dict(world.decided(NEW).weighed.select("panda_queue", "weight").iter_rows())
+def new_weights(found: Found) -> dict[str, float]:
+    return {name: row["weight"] for name, row in found.queues().items()}
 
 
 W_Q = (50 - 10 / 3) / (150 - 10)
 """W_q of each of the three queues."""
 
 
-@pytest.mark.parametrize(
-    ("task_class", "w_s"),
-    [(2, (10, 1, 2)), (1, (10, 1, 2)), (0, (2, 10, 1)), (-1, (2, 1, 10))],
+@cases(
+    *(
+        (ask(classed(task_class), NEW), w_s)
+        for task_class, w_s in ((2, (10, 1, 2)), (1, (10, 1, 2)), (0, (2, 10, 1)), (-1, (2, 1, 10)))
+    )
 )
-def test_the_new_weight(task_class, w_s):
+def test_the_new_weight(found, expected):
     """002, ATLAS Analysis Job Brokerage: New basic weight = W_s · W_q , where W_s weight from site-class For jobs
     in User Analysis and Express Analysis: W_s is shown in the table
 
     10 stands for N_j, 1 and 2 for epsilon 1 and 2.
     """
-    found = new_weights(classed(task_class))
+    weights = new_weights(found)
     value = {10: 10.0, 1: 0.05, 2: 0.002}
-    for name, which in zip(("HI", "MID", "LO"), w_s, strict=True):
-        assert found[name] == pytest.approx(value[which] * W_Q, rel=1e-14)
+    for name, which in zip(("HI", "MID", "LO"), expected, strict=True):
+        assert weights[name] == pytest.approx(value[which] * W_Q, rel=1e-14)
 
 
-def test_epsilons():
+@told(found=ask(classed(1), NEW))
+def test_epsilons(found):
     """002, ATLAS Analysis Job Brokerage: ε_1, ε_2: some small positive numbers (not fixed) to avoid dead zero; ε_1
     > ε_2
     """
-    found = new_weights(classed(1))
-    assert found["HI"] > found["MID"] > found["LO"] > 0
+    weights = new_weights(found)
+    assert weights["HI"] > weights["MID"] > weights["LO"] > 0
 
 
-def test_other_shares_know_no_classes():
+@told(found=ask(classed(1, gshare="Group Analysis"), NEW))
+def test_other_shares_know_no_classes(found):
     """002, ATLAS Analysis Job Brokerage: For other analysis shares (group shares, ART, etc.): W_s = N_j ."""
-    found = new_weights(classed(1, gshare="Group Analysis"))
-    assert found == pytest.approx(dict.fromkeys(found, 10 * W_Q), rel=1e-14)
+    weights = new_weights(found)
+    assert len(weights) == 3
+    assert weights == pytest.approx(dict.fromkeys(weights, 10 * W_Q), rel=1e-14)
 
 
-def test_the_weight_of_the_queue_length():
+def filled() -> World:
+    world = classed(1, gshare="Group Analysis")
+    world.rows["user_job_stats"][0]["nqueue"] = 20  # alice at HI
+    return world
+
+
+@told(found=ask(filled(), NEW))
+def test_the_weight_of_the_queue_length(found):
     """002, ATLAS Analysis Job Brokerage: W_q = ( max_q_len(PQ, user) - nQ(PQ, user) - N_j / N_PQ ) / ( ( sum over
     candidate PQs ( max_q_len(PQ, user) - nQ(PQ, user) ) ) - N_j )
     """
-    world = classed(1, gshare="Group Analysis")
-    world.rows["user_job_stats"][0]["nqueue"] = 20  # alice at HI
-    found = new_weights(world)
-    assert found["HI"] == pytest.approx(10 * (50 - 20 - 10 / 3) / (130 - 10), rel=1e-14)
-    assert found["LO"] == pytest.approx(10 * (50 - 10 / 3) / (130 - 10), rel=1e-14)
+    weights = new_weights(found)
+    assert weights["HI"] == pytest.approx(10 * (50 - 20 - 10 / 3) / (130 - 10), rel=1e-14)
+    assert weights["LO"] == pytest.approx(10 * (50 - 10 / 3) / (130 - 10), rel=1e-14)
 
 
 # ---- what is left
 
 
-def test_a_persistent_issue_gives_up_locality():
+def short() -> World:
+    world = with_input()
+    world.rows["queues"][0]["maxtime"] = 1
+    return world
+
+
+def bad() -> World:
+    return with_input().add("failure_counts", computingsite="P", jobstatus="failed", njobs=9)
+
+
+@cases(
+    (ask(short()), (2, None)),
+    (ask(with_input().jobs("P", "activated", 41)), (1, "data_locality")),
+    (ask(bad()), (1, "data_locality")),
+)
+def test_a_persistent_issue_gives_up_locality(found, expected):
     """002, ATLAS Analysis Job Brokerage: If all queues are skipped due to the persistent issues, the brokerage
     tries to find candidates without the input data locality check.
 
     A temporary one does not, but in production.
     """
-    world = with_input()
-    world.rows["queues"][0]["maxtime"] = 1
-    assert (loop(world), check(world)) == (2, None)
-    busy = with_input().jobs("P", "activated", 41)
-    assert (loop(busy), check(busy)) == (1, "data_locality")
-    bad = with_input().add("failure_counts", computingsite="P", jobstatus="failed", njobs=9)
-    assert loop(bad) == 1
+    assert (found.task["loop"], found.check) == expected
 
 
-def test_a_task_without_candidates_waits():
-    """002, ATLAS Analysis Job Brokerage: If all queues are still skipped, the task is pending for 20 min."""
-    for rules, minutes in (("document", 20), (PRODUCTION, 60)):
-        task = World().queue("Q", status="offline").decided(rules).tasks.row(0, named=True)
-        assert task["pending_until"] == AT + timedelta(minutes=minutes)
-        assert task["outcome"] == "temporary_error"
-
-
-@pytest.mark.parametrize(
-    ("rules", "outcome"), [("document", "temporary_error"), (PRODUCTION, "fatal")]
+@cases(
+    (ask(World().queue("Q", status="offline")), 20),
+    (deployed(World().queue("Q", status="offline")), 60),
 )
-def test_a_preassigned_task_waits_too(rules, outcome):
+def test_a_task_without_candidates_waits(found, expected):
     """002, ATLAS Analysis Job Brokerage: If all queues are still skipped, the task is pending for 20 min."""
-    world = World(site="Q").queue("P").queue("Q", corecount=8)
-    assert world.checks(rules) == {"P": "nonpreassigned", "Q": "cpucore"}
-    assert world.decided(rules).tasks["outcome"].item() == outcome
+    assert found.task["pending_until"] == AT + timedelta(minutes=expected)
+    assert found.task["outcome"] == "temporary_error"
 
 
-def test_the_best_ten():
-    """002, ATLAS Analysis Job Brokerage: Otherwise, the remaining candidates are sorted by weight, and the best 10
-    candidates are taken.
+@cases(
+    (ask(World(site="Q").queue("P").queue("Q", corecount=8)), "temporary_error"),
+    (deployed(World(site="Q").queue("P").queue("Q", corecount=8)), "fatal"),
+)
+def test_a_preassigned_task_waits_too(found, expected):
+    """002, ATLAS Analysis Job Brokerage: If all queues are still skipped, the task is pending for 20 min."""
+    assert found.checks() == {"P": "nonpreassigned", "Q": "cpucore"}
+    assert found.task["outcome"] == expected
 
-    Also where the input is distributed, and whatever queues the task has used.
-    """
+
+def twelve() -> World:
     world = World().add("datasets", datasetname="D/", is_master=True)
     for n in range(12):
         name = f"Q{n:02}"
         world.queue(name).jobs(name, "running", 100 - n)
         world.add("replicas", datasetname="D/", ddm_endpoint_name=f"{name}_DISK", found=1, total=2)
-    world.add("sites_used", computingsite="Q11")
-    ranks = dict(world.decided().queues.select("panda_queue", "rank").iter_rows())
+    return world.add("sites_used", computingsite="Q11")
+
+
+@told(found=ask(twelve()))
+def test_the_best_ten(found):
+    """002, ATLAS Analysis Job Brokerage: Otherwise, the remaining candidates are sorted by weight, and the best 10
+    candidates are taken.
+
+    Also where the input is distributed, and whatever queues the task has used.
+    """
+    ranks = {name: row["rank"] for name, row in found.queues().items()}
     assert ranks == {f"Q{n:02}": n + 1 if n < 10 else None for n in range(12)}

@@ -81,7 +81,7 @@ LISTS = ("includedsite", "excludedsite", "endpoints_over_local_quota")
 
 
 def decided_of(
-    worlds: Sequence[World], rules: str | AnalysisRules = "document"
+    worlds: Sequence[World], rules: str | AnalysisRules = "document", **settings: Any
 ) -> AnalysisDecisions:
     """Decide many worlds at once: an instant, names and tasks of its own for each."""
     together = World()
@@ -90,7 +90,7 @@ def decided_of(
         for table, rows in world.rows.items():
             for row in rows:
                 together.add(table, **_in_world(number, table, row))
-    return together.decided(rules)
+    return together.decided(rules, **settings)
 
 
 def checks_of(
@@ -102,6 +102,61 @@ def checks_of(
     for number, name, check in rows:
         found[number][name.split(".", 1)[1]] = None if check is None else str(check)
     return found
+
+
+class Found:
+    """What is decided on a world together with all that were asked about under the same rules and settings."""
+
+    def __init__(self, world: World, rules: str | AnalysisRules, settings: Row):
+        self.world, self.rules, self.settings = world, rules, settings
+        self.waiting = WAITING.setdefault(repr((rules, sorted(settings.items()))), [])
+        self.waiting.append(self)
+        self._queues: dict[str, Row] = {}
+        self._task: Row = {}
+
+    def queues(self) -> dict[str, Row]:
+        """Return what is said of each queue: ``check, rank`` and, where weighed, all that is reported."""
+        self._decide()
+        return self._queues
+
+    def checks(self) -> dict[str, str | None]:
+        """Return why each queue was skipped; null for candidates."""
+        return {name: row["check"] for name, row in self.queues().items()}
+
+    @property
+    def check(self) -> str | None:
+        """Return why queue Q was skipped; null for a candidate."""
+        return self.queues()["Q"]["check"]  # type: ignore[no-any-return]
+
+    @property
+    def task(self) -> Row:
+        """Return what is said of the task."""
+        self._decide()
+        return self._task
+
+    def _decide(self) -> None:
+        if self not in self.waiting:
+            return
+        decisions = decided_of([found.world for found in self.waiting], self.rules, **self.settings)
+        for row in decisions.tasks.to_dicts():
+            self.waiting[row["snapshot"]]._task = row
+        for row in (*decisions.weighed.to_dicts(), *decisions.queues.to_dicts()):
+            name = row["panda_queue"].split(".", 1)[1]
+            queues = self.waiting[row["snapshot"]]._queues
+            queues[name] = queues.get(name, {}) | row
+        self.waiting.clear()
+
+
+WAITING: dict[str, list[Found]] = {}
+
+
+def ask(world: World, rules: str | AnalysisRules = "document", **settings: Any) -> Found:
+    """Ask what is decided on a world; leave it as it is from now on.
+
+    Nothing is decided before the first answer is looked at. Ask while the module is imported (in the arguments of
+    ``parametrize``), and a module costs one decision per rule set and settings.
+    """
+    return Found(world, rules, settings)
 
 
 def _in_world(number: int, table: str, row: Row) -> Row:
