@@ -10,6 +10,7 @@ from brokerlab import scouts
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import tables as columns
 from brokerlab.scouts.settings import remove_tag, tag_value
+from tests.oracle.vectors import Case
 
 POLARS = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
 PRODUCTION = scouts.ScoutRules("production")
@@ -126,16 +127,59 @@ def config_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     )
 
 
-def recorded(result: scouts.ScoutResult) -> dict[str, Any]:
+PLACES = ("panda_queue", "computingsite", "atlas_site", "site")
+PROCESSORS = ("cpu_model_normalized", "cpu_type_normalized")
+
+
+def batches(cases: list[Case]) -> list[list[Case]]:
+    """Put cases together that one call can answer: with the same settings and options, and no id in common."""
+    found: dict[str, list[tuple[set[Any], list[Case]]]] = {}
+    for case in cases:
+        inputs = case["inputs"]
+        merging = tag_value(inputs["tasks"][0].get("splitrule"), "MO") is not None
+        tables = [name for name in ("jobs_files", "worker_nodes") if name in inputs]
+        asked = case["function"], inputs.get("options"), inputs.get("gdpconfig"), merging, tables
+        own = {
+            (column, row[column])
+            for name in ("tasks", "jobs")
+            for row in inputs[name]
+            for column in ("jeditaskid", "pandaid", "jobsetid")
+            if row.get(column)
+        }
+        for ids, batch in found.setdefault(repr(asked), []):
+            if ids.isdisjoint(own):
+                ids.update(own)
+                batch.append(case)
+                break
+        else:
+            found[repr(asked)].append((own, [case]))
+    return [batch for some in found.values() for _, batch in some]
+
+
+def together(cases: list[Case]) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Return the tables of all cases and the keyword arguments that they share; places and processors get names of their own."""
+    given = [arguments(case["inputs"]) for case in cases]
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for number, (tables, _) in enumerate(given):
+        for name, table in tables.items():
+            own = [column for column in (*PLACES, *PROCESSORS) if column in table.columns]
+            renamed = table.with_columns(
+                pl.format("{}/{}", pl.lit(number), column).alias(column) for column in own
+            )
+            parts.setdefault(name, []).append(renamed)
+    merged = {name: pl.concat(some, how="diagonal_relaxed") for name, some in parts.items()}
+    return merged, given[0][1]
+
+
+def recorded(result: scouts.ScoutResult, task: int) -> dict[str, Any]:
     """Return our answer for one task under the recorded names."""
-    row = result.parameters.row(0, named=True)
+    row = result.parameters.row(by_predicate=pl.col("jeditaskid") == task, named=True)
+    tags = result.tags.filter(jeditaskid=task)
     return {
         "succeeded": row["succeeded"],
         "data": {name: row[column] for name, column in DATA.items() if row[column] is not None},
         "extra": {name: row[column] for name, column in EXTRA.items()},
-        "tags": sorted(
-            [job, name] for job, name in result.tags.select("pandaid", "parameter").rows()
-        ),
+        "tags": sorted([job, name] for job, name in tags.select("pandaid", "parameter").rows()),
     }
 
 
@@ -172,31 +216,51 @@ def _short(expected: Any, ours: Any) -> str:
     return f"recorded {expected}, ours {ours}"
 
 
-def answer_data(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Answer a ``scout_data`` case."""
-    tables, keywords = arguments(inputs)
-    merge = inputs.get("options", {}).get("merge", False)
-    return recorded(scouts.estimate(tables, **keywords, merge=merge, by_host=True))
+def answer_data(cases: list[Case]) -> list[dict[str, Any]]:
+    """Answer ``scout_data`` cases of one batch."""
+    tables, keywords = together(cases)
+    merge = cases[0]["inputs"].get("options", {}).get("merge", False)
+    result = scouts.estimate(tables, **keywords, merge=merge, by_host=True)
+    return [recorded(result, task_of(case)) for case in cases]
 
 
-def answer_set(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Answer a ``scout_set`` case: parameters, merge parameters, exhausted checks, the written task."""
-    tables, keywords = arguments(inputs)
+def task_of(case: Case) -> int:
+    number: int = case["inputs"]["tasks"][0]["jeditaskid"]
+    return number
+
+
+def answer_set(cases: list[Case]) -> list[dict[str, Any]]:
+    """Answer ``scout_set`` cases of one batch: parameters, merge parameters, exhausted checks, the written task."""
+    tables, keywords = together(cases)
     tasks, config = tables["tasks"], keywords["config"]
     result = scouts.estimate(tables, **keywords)
     merge = None
-    if tag_value(tasks["splitrule"].item(), "MO") is not None:
+    if tag_value(tasks["splitrule"][0], "MO") is not None:
         merge = scouts.estimate(tables, **keywords, merge=True)
-    use_exhausted = inputs["options"]["use_exhausted"]
+    use_exhausted = cases[0]["inputs"]["options"]["use_exhausted"]
     verdict = scouts.exhausted(
         {"tasks": tasks}, scouts=result, config=config, use_exhausted=use_exhausted
     )
     written = scouts.write_tasks(tasks, result, exhausted=verdict, merge_scouts=merge)
-    row, before = written.row(0, named=True), tasks.row(0, named=True)
-    answer = recorded(result) | {
+    return [_answer(task_of(case), tasks, result, merge, verdict, written) for case in cases]
+
+
+def _answer(
+    task: int,
+    tasks: pl.DataFrame,
+    result: scouts.ScoutResult,
+    merge: scouts.ScoutResult | None,
+    verdict: scouts.ExhaustedResult,
+    written: pl.DataFrame,
+) -> dict[str, Any]:
+    own = pl.col("jeditaskid") == task
+    row, before, decided = (
+        table.row(by_predicate=own, named=True) for table in (written, tasks, verdict.verdicts)
+    )
+    answer = recorded(result, task) | {
         "status": row["status"],
         "split_rule": _items(row["splitrule"]),
-        "reason": verdict.verdicts["message_code"].item(),
+        "reason": decided["message_code"],
         "task_changes": {
             name: row[name]
             for name in row
@@ -205,7 +269,7 @@ def answer_set(inputs: dict[str, Any]) -> dict[str, Any]:
         "merge_succeeded": None,
     }
     if merge is not None:
-        ours = recorded(merge)
+        ours = recorded(merge, task)
         answer |= {f"merge_{part}": ours[part] for part in ("succeeded", "data", "extra")}
     return answer
 

@@ -18,6 +18,7 @@ PRODUCTION = pytest.mark.parametrize("rules", ["production"])
 BOTH = pytest.mark.parametrize("rules", ["document", "production"])
 DAY = 86_400
 NAMES = ["X1", "X2", "X3", "X4", "X5", "X6", "X7"]
+ANSWERS: dict[str, ExhaustedResult] = {}
 
 
 def big(rule: str = "US=2,NF=1", nfiles: int = 1000, **task: Any) -> Toy:
@@ -33,11 +34,17 @@ def checked(
     use_exhausted: bool = True,
     **switches: Any,
 ) -> ExhaustedResult:
-    result = toy.result(rules, config=config, **switches)
-    tasks = toy.tables()[2]
-    return scouts.exhausted(
-        {"tasks": tasks}, scouts=result, config=settings(config), use_exhausted=use_exhausted
-    )
+    """Return the verdict on a toy as it stands; the same question is answered once."""
+    asked = repr((vars(toy), rules, config, use_exhausted, switches))
+    if asked not in ANSWERS:
+        result = toy.result(rules, config=config, **switches)
+        ANSWERS[asked] = scouts.exhausted(
+            {"tasks": toy.tables()[2]},
+            scouts=result,
+            config=settings(config),
+            use_exhausted=use_exhausted,
+        )
+    return ANSWERS[asked]
 
 
 def verdict(toy: Toy, rules: str = "document", **keywords: Any) -> dict[str, Any]:

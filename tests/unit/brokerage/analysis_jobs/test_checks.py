@@ -8,7 +8,8 @@ import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.units import GB, MB
-from tests.unit.brokerage.analysis_jobs.toys import AT, WITH_CODE, World, checks_of
+from tests.unit.brokerage.analysis_jobs.toys import AT, WITH_CODE, Found, World, ask, checks_of
+from tests.unit.brokerage.production_jobs.book import cases, told
 
 Row = dict[str, Any]
 
@@ -94,18 +95,21 @@ def test_where_the_rule_sets_differ(rules: str) -> None:
     assert found == [{"Q": case[place]} for case in RULE_SETS]
 
 
-def test_one_closed_job_skips_in_production_only() -> None:
+def ended(status: str, number: int) -> World:
     world = World().queue("Q")
-    world.add("failure_counts", computingsite="Q", jobstatus="closed", njobs=1)
-    assert world.checks("production") == {"Q": "closed"}
-    assert world.checks("document") == {"Q": None}
+    return world.add("failure_counts", computingsite="Q", jobstatus=status, njobs=number)
 
 
-def test_bad_jobs_at_the_limit_mark_in_the_document_only() -> None:
-    world = World().queue("Q")
-    world.add("failure_counts", computingsite="Q", jobstatus="failed", njobs=5)
-    assert world.checks("document") == {"Q": "badsite"}
-    assert world.checks("production") == {"Q": None}
+@cases((ask(ended("closed", 1), "production"), "closed"), (ask(ended("closed", 1)), None))
+def test_one_closed_job_skips_in_production_only(found: Found, expected: str | None) -> None:
+    assert found.checks() == {"Q": expected}
+
+
+@cases((ask(ended("failed", 5)), "badsite"), (ask(ended("failed", 5), "production"), None))
+def test_bad_jobs_at_the_limit_mark_in_the_document_only(
+    found: Found, expected: str | None
+) -> None:
+    assert found.checks() == {"Q": expected}
 
 
 def test_cap_of_a_resource_type() -> None:
@@ -118,36 +122,57 @@ def test_cap_of_a_resource_type() -> None:
     assert world.checks(strict, OVERLOAD_MIN_QUEUE=1000)["Q"] == "cap_rt"
 
 
-def test_overloaded_queues_go_where_another_is_left() -> None:
-    world = World().queue("Q").jobs("Q", "running", 10).jobs("Q", "activated", 40)
-    assert world.checks() == {"Q": None}
-    world.queue("R").jobs("R", "running", 90).jobs("R", "activated", 60)
-    assert world.checks() == {"Q": None, "R": None}
-    assert world.checks("production") == {"Q": "overloaded", "R": None}
+def _busy() -> World:
+    return World().queue("Q").jobs("Q", "running", 10).jobs("Q", "activated", 40)
 
 
-def test_hospital_queues_give_way() -> None:
-    assert World().queue("A_HOSPITAL").checks() == {"A_HOSPITAL": None}
-    both = World().queue("A_HOSPITAL").queue("B")
-    assert both.checks("production")["A_HOSPITAL"] == "hospital"
-    assert both.checks("document")["A_HOSPITAL"] is None
+def _busy_beside_another() -> World:
+    return _busy().queue("R").jobs("R", "running", 90).jobs("R", "activated", 60)
 
 
-def test_a_reserve_is_used_only_without_listed_queues() -> None:
-    lists = {"includedsite": ["A", "AUTO"], "limitedsites": True}
-    assert World(**lists).queue("A").queue("B").checks() == {"A": None, "B": "notincluded"}
-    assert World(**lists).queue("A", maxtime=1).queue("B").checks()["B"] is None
+@cases(
+    (ask(_busy()), {"Q": None}),
+    (ask(_busy_beside_another()), {"Q": None, "R": None}),
+    (ask(_busy_beside_another(), "production"), {"Q": "overloaded", "R": None}),
+)
+def test_overloaded_queues_go_where_another_is_left(found: Found, expected: Row) -> None:
+    assert found.checks() == expected
 
 
-def test_an_endpoint_in_site_lists_its_queues() -> None:
-    world = World(site="A_DISK").queue("A").queue("B")
-    assert world.checks() == {"A": None, "B": "notincluded"}
+@cases(
+    (ask(World().queue("A_HOSPITAL")), None),
+    (ask(World().queue("A_HOSPITAL").queue("B"), "production"), "hospital"),
+    (ask(World().queue("A_HOSPITAL").queue("B")), None),
+)
+def test_hospital_queues_give_way(found: Found, expected: str | None) -> None:
+    assert found.checks()["A_HOSPITAL"] == expected
 
 
-def test_a_preassigned_queue_that_fails_is_fatal() -> None:
-    world = World(site="A").queue("A", maxtime=1).queue("B")
-    assert world.decided("production").tasks["outcome"].to_list() == ["fatal"]
-    assert world.decided().tasks["outcome"].to_list() == ["temporary_error"]
+LISTS = {"includedsite": ["A", "AUTO"], "limitedsites": True}
+
+
+@told(
+    listed=ask(World(**LISTS).queue("A").queue("B")),
+    reserve=ask(World(**LISTS).queue("A", maxtime=1).queue("B")),
+)
+def test_a_reserve_is_used_only_without_listed_queues(listed: Found, reserve: Found) -> None:
+    assert listed.checks() == {"A": None, "B": "notincluded"}
+    assert reserve.checks()["B"] is None
+
+
+@cases((ask(World(site="A_DISK").queue("A").queue("B")), {"A": None, "B": "notincluded"}))
+def test_an_endpoint_in_site_lists_its_queues(found: Found, expected: Row) -> None:
+    assert found.checks() == expected
+
+
+@cases(
+    *(
+        (ask(World(site="A").queue("A", maxtime=1).queue("B"), rules), outcome)
+        for rules, outcome in (("production", "fatal"), ("document", "temporary_error"))
+    )
+)
+def test_a_preassigned_queue_that_fails_is_fatal(found: Found, expected: str) -> None:
+    assert found.task["outcome"] == expected
 
 
 def _with_input(**task: Any) -> World:
@@ -158,39 +183,56 @@ def _with_input(**task: Any) -> World:
     return world.add("replicas", datasetname="D", ddm_endpoint_name="A_DISK", found=1, total=1)
 
 
-def test_the_first_loop_asks_for_locality() -> None:
-    decided = _with_input().decided()
-    assert decided.queues["check"].to_list() == [None, "data_locality"]
-    assert decided.tasks["loop"].to_list() == [1]
-
-
-def test_the_second_loop_does_not() -> None:
+def _too_long() -> World:
     world = _with_input()
     world.rows["queues"][0]["maxtime"] = 1
-    decided = world.decided()
-    assert decided.queues["check"].to_list() == ["shortwalltime", None]
-    assert decided.first_loop["check"].to_list() == ["shortwalltime", "data_locality"]
-    assert decided.tasks["loop"].to_list() == [2]
+    return world
 
 
-@pytest.mark.parametrize(
-    "task",
-    [{"taskpriority": 2000}, {"iointensity": 100.0}, {"frozentime": AT.replace(hour=9)}],
+@told(found=ask(_with_input()))
+def test_the_first_loop_asks_for_locality(found: Found) -> None:
+    assert found.checks() == {"A": None, "B": "data_locality"}
+    assert found.task["loop"] == 1
+
+
+@told(found=ask(_too_long()))
+def test_the_second_loop_does_not(found: Found) -> None:
+    assert found.checks() == {"A": "shortwalltime", "B": None}
+    assert found.first_checks() == {"A": "shortwalltime", "B": "data_locality"}
+    assert found.task["loop"] == 2
+
+
+RELAXED = {"IO_INTENSITY_CUTOFF_USER": 100, "DATA_CHECK_TIMEOUT_USER": 2}
+
+
+@cases(
+    *(
+        (ask(_with_input(**task), rules, **RELAXED), {"A": None, "B": check})
+        for task in (
+            {"taskpriority": 2000},
+            {"iointensity": 100.0},
+            {"frozentime": AT.replace(hour=9)},
+        )
+        for rules, check in (("document", None), ("production", "data_locality"))
+    )
 )
-def test_a_relaxation_suppresses_locality_in_the_document(task: Row) -> None:
-    world = _with_input(**task)
-    keys = {"IO_INTENSITY_CUTOFF_USER": 100, "DATA_CHECK_TIMEOUT_USER": 2}
-    assert world.checks("document", **keys) == {"A": None, "B": None}
-    assert world.checks("production", **keys)["B"] == "data_locality"
+def test_a_relaxation_suppresses_locality_in_the_document(found: Found, expected: Row) -> None:
+    assert found.checks() == expected
 
 
-def test_incomplete_input_ends_the_task() -> None:
+def _partly(files: int) -> World:
     world = _with_input()
-    world.rows["replicas"][0] |= {"found": 10, "total": 100}
-    assert world.decided("document").tasks["throttle"].to_list() == [None]
-    assert world.decided("production").tasks["throttle"].to_list() == ["input_incomplete"]
-    world.rows["replicas"][0] |= {"found": 90}
-    assert world.decided("production").tasks["throttle"].to_list() == [None]
+    world.rows["replicas"][0] |= {"found": files, "total": 100}
+    return world
+
+
+@cases(
+    (ask(_partly(10)), None),
+    (ask(_partly(10), "production"), "input_incomplete"),
+    (ask(_partly(90), "production"), None),
+)
+def test_incomplete_input_ends_the_task(found: Found, expected: str | None) -> None:
+    assert found.task["throttle"] == expected
 
 
 def test_every_switch_is_a_field() -> None:

@@ -10,7 +10,8 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.gdpconfig import Config
 from brokerlab.units import GB
-from tests.unit.brokerage.analysis_jobs.toys import SHARE, WITH_CODE, World
+from tests.unit.brokerage.analysis_jobs.toys import SHARE, WITH_CODE, Found, World, ask
+from tests.unit.brokerage.production_jobs.book import cases, told
 
 TINY = 2.0**-20
 
@@ -37,50 +38,56 @@ def classed(task_class: int | None, jobs: int, **task: Any) -> World:
     return world
 
 
-def new(world: World) -> dict[str, float]:
-    """Return the new weight by budgets; two users share 100 jobs at each queue."""
-    rules = AnalysisRules("production", count_total_row=False)
-    return dict(world.decided(rules).weighed.select("panda_queue", "new").rows())
+def new(world: World) -> Found:
+    """Ask for the new weight by budgets; two users share 100 jobs at each queue."""
+    return ask(world, AnalysisRules("production", count_total_row=False))
 
 
-@pytest.mark.parametrize(
-    ("task_class", "jobs", "budgets"),
-    [
-        (1, 30, {"H": 29.948, "M": 0.05, "L": 0.002}),
-        (1, 80, {"H": 49.948, "M": 30.05, "L": 0.002}),
-        (None, 120, {"H": 49.948, "M": 50.05, "L": 20.002}),
-        (0, 30, {"H": 0.001, "M": 29.9, "L": 0.1}),
-        (0, 80, {"H": 0.001, "M": 49.9, "L": 30.1}),
-    ],
-)  # fmt: skip
+def weights(found: Found) -> dict[str, float]:
+    return {name: row["new"] for name, row in found.queues().items()}
+
+
+@cases(
+    (new(classed(1, 30)), {"H": 29.948, "M": 0.05, "L": 0.002}),
+    (new(classed(1, 80)), {"H": 49.948, "M": 30.05, "L": 0.002}),
+    (new(classed(None, 120)), {"H": 49.948, "M": 50.05, "L": 20.002}),
+    (new(classed(0, 30)), {"H": 0.001, "M": 29.9, "L": 0.1}),
+    (new(classed(0, 80)), {"H": 0.001, "M": 49.9, "L": 30.1}),
+)
 def test_what_a_class_cannot_take_goes_to_the_next(
-    task_class: int | None, jobs: int, budgets: dict[str, float]
+    found: Found, expected: dict[str, float]
 ) -> None:
     """One queue a class: W_q = (50 - M) / (50 - M) = 1 while there is room, but at least 0.001 M; else 50 / 50."""
-    found = new(classed(task_class, jobs))
-    for name, budget in budgets.items():
-        assert found[name] == pytest.approx(budget + TINY, rel=1e-9)
+    for name, budget in expected.items():
+        assert weights(found)[name] == pytest.approx(budget + TINY, rel=1e-9)
 
 
-def test_more_jobs_than_room_are_cut_to_the_room() -> None:
-    assert new(classed(-1, 1000))["L"] == pytest.approx(150 * 1 + TINY, rel=1e-12)  # 50 / 50
+@told(found=new(classed(-1, 1000)))
+def test_more_jobs_than_room_are_cut_to_the_room(found: Found) -> None:
+    assert weights(found)["L"] == pytest.approx(150 * 1 + TINY, rel=1e-12)  # 50 / 50
 
 
-def test_merging_weighs_by_room_alone() -> None:
+@told(found=new(classed(1, 30, is_merging=True)))
+def test_merging_weighs_by_room_alone(found: Found) -> None:
     """W_q = rem / Q_c = 1 for each."""
-    assert new(classed(1, 30, is_merging=True))["H"] == pytest.approx(29.948 + TINY, rel=1e-12)
+    assert weights(found)["H"] == pytest.approx(29.948 + TINY, rel=1e-12)
 
 
-def test_other_shares_know_no_classes() -> None:
+@told(found=new(classed(1, 30, gshare="Group Analysis")))
+def test_other_shares_know_no_classes(found: Found) -> None:
     """(50 - 30/3) / (150 - 30) = 1/3 of 30 jobs."""
-    found = new(classed(1, 30, gshare="Group Analysis"))
-    assert found == pytest.approx(dict.fromkeys("HML", 10 + TINY), rel=1e-12)
+    assert weights(found) == pytest.approx(dict.fromkeys("HML", 10 + TINY), rel=1e-12)
 
 
-def test_a_queue_without_class_is_mid() -> None:
+def without_class_of_m() -> World:
     world = classed(0, 30)
     world.rows["site_class"] = [row for row in world.rows["site_class"] if row["computingsite"] != "M"]  # fmt: skip
-    assert new(world)["M"] == pytest.approx(29.9 + TINY, rel=1e-9)
+    return world
+
+
+@told(found=new(without_class_of_m()))
+def test_a_queue_without_class_is_mid(found: Found) -> None:
+    assert weights(found)["M"] == pytest.approx(29.9 + TINY, rel=1e-9)
 
 
 def many(number: int, **task: Any) -> World:
@@ -90,26 +97,35 @@ def many(number: int, **task: Any) -> World:
     return world
 
 
-def candidates(world: World, rules: str = "document") -> int:
-    return sum(check is None for check in world.checks(rules).values())
+def spread(number: int, name: str, total: int, **task: Any) -> World:
+    """Return queues of which the first so many hold a copy of the input."""
+    world = many(12 if number == 12 else 6, **task).add(
+        "datasets", datasetname=name, is_master=True
+    )
+    for n in range(number):
+        world.add(
+            "replicas", datasetname=name, ddm_endpoint_name=f"Q{n:02}_DISK", found=1, total=total
+        )
+    return world
 
 
-def test_a_distributed_input_keeps_every_candidate() -> None:
-    world = many(12).add("datasets", datasetname="D/", is_master=True)
-    for n in range(12):
-        world.add("replicas", datasetname="D/", ddm_endpoint_name=f"Q{n:02}_DISK", found=1, total=2)
-    assert candidates(world, "production") == 12
-    assert candidates(world, "document") == 10
+def candidates(found: Found) -> int:
+    return sum(check is None for check in found.checks().values())
 
 
-def test_several_queues_per_job_keep_those_with_data_at_least() -> None:
+@cases((ask(spread(12, "D/", 2), "production"), 12), (ask(spread(12, "D/", 2)), 10))
+def test_a_distributed_input_keeps_every_candidate(found: Found, expected: int) -> None:
+    assert candidates(found) == expected
+
+
+@cases(
+    (ask(many(12, nsitesperjob=3), "production"), 3),
+    (ask(many(12, nsitesperjob=3), "document"), 10),
+    (ask(spread(4, "D", 1, nsitesperjob=3), "production"), 4),
+)
+def test_several_queues_per_job_keep_those_with_data_at_least(found: Found, expected: int) -> None:
     """No input: nobody has data, so as many as asked for; with data at 4 queues, 4."""
-    assert candidates(many(12, nsitesperjob=3), "production") == 3
-    assert candidates(many(12, nsitesperjob=3), "document") == 10
-    world = many(6, nsitesperjob=3).add("datasets", datasetname="D", is_master=True)
-    for n in range(4):
-        world.add("replicas", datasetname="D", ddm_endpoint_name=f"Q{n:02}_DISK", found=1, total=1)
-    assert candidates(world, "production") == 4
+    assert candidates(found) == expected
 
 
 def test_least_weight_comes_after_the_cut() -> None:
@@ -138,17 +154,31 @@ def test_data_at_a_queue_counts_by_the_gigabyte_without_locality() -> None:
     assert rows == [("A", 1.3), ("B", 1.0)]
 
 
-@pytest.mark.parametrize(("kinds", "check"), [(("localdisk", "localdisk"), None), (("localtape", "localtape"), None), (("localdisk", "localtape"), "fileunavailable"), (("remote", "remote"), "fileunavailable")])  # fmt: skip
-def test_queues_that_use_local_data_only_need_all_of_it_in_one_place(
-    kinds: tuple[str, str], check: str | None
-) -> None:
+def local_only(*kinds: str) -> World:
     world = World().queue("Q", catchall="use_only_local_data").add("datasets", datasetname="D", is_master=True)  # fmt: skip
     world.add("replicas", datasetname="D", ddm_endpoint_name="Q_DISK", found=2, total=2)
     for lfn, kind in zip("fg", kinds, strict=True):
         world.add("files", datasetname="D", lfn=lfn, fsize=1)
         world.add("file_locations", datasetname="D", panda_queue="Q", lfn=lfn, kind=kind)
-    assert world.checks(WITH_CODE) == {"Q": check}
-    assert world.checks("document") == {"Q": None}
+    return world
+
+
+@cases(
+    *(
+        (ask(local_only(*kinds), rules), expected)
+        for kinds, check in (
+            (("localdisk", "localdisk"), None),
+            (("localtape", "localtape"), None),
+            (("localdisk", "localtape"), "fileunavailable"),
+            (("remote", "remote"), "fileunavailable"),
+        )
+        for rules, expected in ((WITH_CODE, check), ("document", None))
+    )
+)
+def test_queues_that_use_local_data_only_need_all_of_it_in_one_place(
+    found: Found, expected: str | None
+) -> None:
+    assert found.checks() == {"Q": expected}
 
 
 def test_an_emptied_final_list_is_a_temporary_error() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.brokerage.analysis_jobs.toys import WITH_CODE, World, checks_of
+from tests.unit.brokerage.analysis_jobs.toys import WITH_CODE, Found, World, ask, checks_of
+from tests.unit.brokerage.production_jobs.book import cases
 
 Row = dict[str, Any]
 
@@ -71,9 +72,9 @@ def test_offline_stays_out_in_production_also_where_preassigned(
     assert checks_of(worlds, rules) == [{"Q": check}, {"Q": None}]
 
 
-def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
-    world = World(site="Q").queue("Q").queue("P", status="test")
-    assert world.checks() == {"P": "status", "Q": None}
+@cases((ask(World(site="Q").queue("Q").queue("P", status="test")), {"P": "status", "Q": None}))
+def test_a_preassigned_queue_lifts_the_status_of_no_other(found: Found, expected: Row) -> None:
+    assert found.checks() == expected
 
 
 def test_preliminary_candidates() -> None:
@@ -90,8 +91,9 @@ def test_preliminary_candidates() -> None:
         assert [checks["Q"] for checks in found[5:]] == [None] * 5
 
 
-def test_an_unknown_site_that_is_no_endpoint_is_ignored() -> None:
-    assert World(site="NOWHERE").queue("Q").checks() == {"Q": None}
+@cases((ask(World(site="NOWHERE").queue("Q")), {"Q": None}))
+def test_an_unknown_site_that_is_no_endpoint_is_ignored(found: Found, expected: Row) -> None:
+    assert found.checks() == expected
 
 
 @pytest.mark.parametrize(("pattern", "names"), [("SITE_Q", True), ("ITE_Q", False), ("ITE*", True), ("", False), ("*", True), ("Q*SITE", False)])  # fmt: skip
@@ -129,18 +131,29 @@ def test_overload_is_strict() -> None:
     assert [checks["Q"] for checks in checks_of(worlds, "production")] == list(cases.values())
 
 
-def test_merge_chunks_are_not_overloaded_nor_marked_in_production() -> None:
+def merging() -> World:
     world = World(is_merging=True).queue("Q").queue("R").jobs("Q", "activated", 30)
-    world.jobs("R", "running", 100).add("failure_counts", computingsite="Q", jobstatus="failed", njobs=50)  # fmt: skip
-    assert world.checks("production")["Q"] is None
-    assert world.checks("document")["Q"] == "badsite"
+    return world.jobs("R", "running", 100).add("failure_counts", computingsite="Q", jobstatus="failed", njobs=50)  # fmt: skip
 
 
-def test_merge_memory_is_at_least_2000() -> None:
-    world = World(is_merging=True, mergeramcount=1000).queue("Q", maxrss=1799.0)
-    assert world.checks("production")["Q"] == "lowmemory"
-    world.rows["queues"][0]["maxrss"] = 1800.0
-    assert world.checks("production")["Q"] is None
+@cases((ask(merging(), "production"), None), (ask(merging()), "badsite"))
+def test_merge_chunks_are_not_overloaded_nor_marked_in_production(
+    found: Found, expected: str | None
+) -> None:
+    assert found.check == expected
+
+
+@cases(
+    *(
+        (
+            ask(World(is_merging=True, mergeramcount=1000).queue("Q", maxrss=maxrss), "production"),
+            check,
+        )
+        for maxrss, check in ((1799.0, "lowmemory"), (1800.0, None))
+    )
+)
+def test_merge_memory_is_at_least_2000(found: Found, expected: str | None) -> None:
+    assert found.check == expected
 
 
 def test_bad_jobs_have_to_stay_below_the_larger_limit() -> None:
@@ -154,8 +167,20 @@ def test_bad_jobs_have_to_stay_below_the_larger_limit() -> None:
     assert checks_of(worlds) == [{"Q": check} for check in cases.values()]
 
 
-def test_a_local_quota_closes_its_endpoint() -> None:
-    world = World().queue("Q").queue("R")
-    world.add("quota", username="alice", endpoints_over_local_quota=["Q_DISK"])
-    assert world.checks("production") == {"Q": "local_quota", "R": None}
-    assert world.checks("document") == {"Q": None, "R": None}
+@cases(
+    *(
+        (
+            ask(
+                World()
+                .queue("Q")
+                .queue("R")
+                .add("quota", username="alice", endpoints_over_local_quota=["Q_DISK"]),
+                rules,
+            ),
+            {"Q": check, "R": None},
+        )
+        for rules, check in (("production", "local_quota"), ("document", None))
+    )
+)
+def test_a_local_quota_closes_its_endpoint(found: Found, expected: Row) -> None:
+    assert found.checks() == expected

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from tests.unit.brokerage.analysis_jobs.toys import World, decided_of
+from tests.unit.brokerage.analysis_jobs.toys import Found, World, ask
+from tests.unit.brokerage.production_jobs.book import cases, told
 
 TRY_FIRST = AnalysisRules(locality_mode="retry")
 
@@ -29,124 +28,236 @@ def reading(world: World, queue: str, *endpoints: str, **columns: Any) -> World:
     return world
 
 
-def chosen(world: World, rules: AnalysisRules = TRY_FIRST) -> set[str]:
+def chosen(found: Found) -> set[str]:
     """Return the queues that the check of locality leaves in the first loop."""
-    decided = world.decided(rules)
-    rows = (decided.first_loop if decided.first_loop.height else decided.queues).select(
-        "panda_queue", "check"
-    )
-    return {name for name, check in rows.rows() if check != "data_locality"}
+    return {name for name, check in found.first_checks().items() if check != "data_locality"}
 
 
-def ends(worlds: list[World]) -> list[str | None]:
-    """Return which rule ends each task, all asked at once."""
-    return decided_of(worlds, "production").tasks.sort("snapshot")["throttle"].to_list()
+def first(world: World) -> Found:
+    return ask(world, TRY_FIRST)
 
 
-def test_ten_missing_files_or_ninety_percent_count_as_complete() -> None:
-    cases = {(90, 100): None, (89, 100): "input_incomplete", (900, 1000): None, (899, 1000): "input_incomplete", (0, 5): "input_incomplete", (None, 5): "input_incomplete"}  # fmt: skip
-    worlds = [
-        data(World(allowincompleteinds=allowed).queue("A"), D={"A_DISK": found})
+COMPLETE = {(90, 100): None, (89, 100): "input_incomplete", (900, 1000): None, (899, 1000): "input_incomplete", (0, 5): "input_incomplete", (None, 5): "input_incomplete"}  # fmt: skip
+
+
+@cases(
+    *(
+        (
+            ask(
+                data(World(allowincompleteinds=allowed).queue("A"), D={"A_DISK": files}),
+                "production",
+            ),
+            None if allowed else rule,
+        )
         for allowed in (False, True)
-        for found in cases
-    ]
-    assert ends(worlds) == [*cases.values(), *[None] * len(cases)]
+        for files, rule in COMPLETE.items()
+    )
+)
+def test_ten_missing_files_or_ninety_percent_count_as_complete(
+    found: Found, expected: str | None
+) -> None:
+    assert found.task["throttle"] == expected
 
 
-def test_a_copy_has_to_be_readable_over_lan_or_wan() -> None:
-    flags = {("OFF", "OFF"): "input_incomplete", ("OFF", "ON"): None, (None, "TEST"): None}
-    worlds = [
-        data(World().queue("A", e_read_lan=lan, e_read_wan=wan), D={"A_DISK": (1, 1)})
-        for lan, wan in flags
-    ]
-    assert ends(worlds) == list(flags.values())
+@cases(
+    *(
+        (
+            ask(
+                data(World().queue("A", e_read_lan=lan, e_read_wan=wan), D={"A_DISK": (1, 1)}),
+                "production",
+            ),
+            rule,
+        )
+        for lan, wan, rule in (
+            ("OFF", "OFF", "input_incomplete"),
+            ("OFF", "ON", None),
+            (None, "TEST", None),
+        )
+    )
+)
+def test_a_copy_has_to_be_readable_over_lan_or_wan(found: Found, expected: str | None) -> None:
+    assert found.task["throttle"] == expected
 
 
-def test_a_container_is_distributed_and_need_not_be_complete() -> None:
-    world = data(World().queue("A"), D_slash={"A_DISK": (1, 5)})
-    assert world.decided().tasks["throttle"].to_list() == [None]
-    assert chosen(world) == {"A"}
+@told(
+    page=ask(data(World().queue("A"), D_slash={"A_DISK": (1, 5)})),
+    found=first(data(World().queue("A"), D_slash={"A_DISK": (1, 5)})),
+)
+def test_a_container_is_distributed_and_need_not_be_complete(page: Found, found: Found) -> None:
+    assert page.task["throttle"] is None
+    assert chosen(found) == {"A"}
 
 
-def test_incomplete_copies_do_not_count_beside_complete_ones() -> None:
-    world = data(World().queue("A").queue("B"), D={"A_DISK": (5, 5), "B_DISK": (4, 5)})
-    assert chosen(world) == {"A"}
+@cases((first(data(World().queue("A").queue("B"), D={"A_DISK": (5, 5), "B_DISK": (4, 5)})), {"A"}))
+def test_incomplete_copies_do_not_count_beside_complete_ones(found: Found, expected: Any) -> None:
+    assert chosen(found) == expected
 
 
-def test_incomplete_copies_count_where_no_disk_is_complete() -> None:
+@cases(
+    (
+        first(
+            data(
+                reading(World().queue("A").queue("B"), "A", "A_TAPE"),
+                D={"A_TAPE": (5, 5), "B_DISK": (4, 5)},
+            )
+        ),
+        {"B"},
+    )
+)
+def test_incomplete_copies_count_where_no_disk_is_complete(found: Found, expected: Any) -> None:
     """On disk only B has something, and B's part is allowed: the tape of A comes second."""
-    world = reading(World().queue("A").queue("B"), "A", "A_TAPE")
-    assert chosen(data(world, D={"A_TAPE": (5, 5), "B_DISK": (4, 5)})) == {"B"}
+    assert chosen(found) == expected
 
 
-def test_vp_gives_way_to_a_complete_disk() -> None:
-    world = reading(World().queue("A").queue("V"), "V", "V_VP_DISK")
-    assert chosen(data(world, D={"A_DISK": (5, 5), "V_VP_DISK": (5, 5)})) == {"A"}
+@cases(
+    (
+        first(
+            data(
+                reading(World().queue("A").queue("V"), "V", "V_VP_DISK"),
+                D={"A_DISK": (5, 5), "V_VP_DISK": (5, 5)},
+            )
+        ),
+        {"A"},
+    )
+)
+def test_vp_gives_way_to_a_complete_disk(found: Found, expected: Any) -> None:
+    assert chosen(found) == expected
 
 
-def test_vp_serves_where_no_disk_is_complete() -> None:
-    world = reading(World().queue("A").queue("V"), "V", "V_VP_DISK")
-    world = reading(world, "A", "A_TAPE")
-    assert chosen(data(world, D={"A_TAPE": (5, 5), "V_VP_DISK": (5, 5)})) == {"V"}
-
-
-@pytest.mark.parametrize("task", [{"avoidvp": True}, {"usescout": True}, {"uselocalio": True}, {"is_merging": True}])  # fmt: skip
-def test_these_tasks_do_not_take_vp_for_a_disk(task: dict[str, Any]) -> None:
-    """Then VP stands beside tape, in the list of anything."""
+def on_tape_or_vp(**task: Any) -> World:
     world = reading(World(**task).queue("A").queue("V"), "V", "V_VP_DISK")
-    world = reading(world, "A", "A_TAPE")
-    assert chosen(data(world, D={"A_TAPE": (5, 5), "V_VP_DISK": (5, 5)})) == {"A", "V"}
+    return data(reading(world, "A", "A_TAPE"), D={"A_TAPE": (5, 5), "V_VP_DISK": (5, 5)})
 
 
-def test_a_queue_needs_every_dataset() -> None:
-    world = World().queue("A").queue("B")
-    data(world, D={"A_DISK": (5, 5), "B_DISK": (5, 5)}, E={"B_DISK": (5, 5)})
-    assert chosen(world) == {"B"}
+@cases((first(on_tape_or_vp()), {"V"}))
+def test_vp_serves_where_no_disk_is_complete(found: Found, expected: Any) -> None:
+    assert chosen(found) == expected
 
 
-def test_tape_completes_an_intersection() -> None:
+@cases(
+    *(
+        (first(on_tape_or_vp(**task)), {"A", "V"})
+        for task in (
+            {"avoidvp": True},
+            {"usescout": True},
+            {"uselocalio": True},
+            {"is_merging": True},
+        )
+    )
+)
+def test_these_tasks_do_not_take_vp_for_a_disk(found: Found, expected: Any) -> None:
+    """Then VP stands beside tape, in the list of anything."""
+    assert chosen(found) == expected
+
+
+@cases(
+    (
+        first(
+            data(
+                World().queue("A").queue("B"),
+                D={"A_DISK": (5, 5), "B_DISK": (5, 5)},
+                E={"B_DISK": (5, 5)},
+            )
+        ),
+        {"B"},
+    )
+)
+def test_a_queue_needs_every_dataset(found: Found, expected: Any) -> None:
+    assert chosen(found) == expected
+
+
+def completed_by_tape() -> World:
     world = reading(World().queue("A").queue("B"), "A", "A_TAPE")
-    data(world, D={"A_DISK": (5, 5)}, E={"A_TAPE": (5, 5), "B_DISK": (5, 5)})
-    assert chosen(world) == {"A"}
-    rules = AnalysisRules(locality_mode="retry", data_factor=True)
-    weights = world.decided(rules).weighed.select("panda_queue", "data_factor").rows()
-    assert weights == [("A", 1.001)]
+    return data(world, D={"A_DISK": (5, 5)}, E={"A_TAPE": (5, 5), "B_DISK": (5, 5)})
 
 
-def test_without_a_queue_that_has_all_the_union_serves_and_vp_is_banned() -> None:
+@told(
+    found=first(completed_by_tape()),
+    weighed=ask(completed_by_tape(), AnalysisRules(locality_mode="retry", data_factor=True)),
+)
+def test_tape_completes_an_intersection(found: Found, weighed: Found) -> None:
+    assert chosen(found) == {"A"}
+    factors = {name: row.get("data_factor") for name, row in weighed.queues().items()}
+    assert factors == {"A": 1.001, "B": None}
+
+
+def united() -> World:
     world = reading(World().queue("A").queue("B").queue("V"), "V", "V_VP_DISK")
-    data(world, D={"A_DISK": (5, 5)}, E={"B_DISK": (5, 5), "V_DISK": (5, 5)})
-    assert world.checks(TRY_FIRST) == {"A": None, "B": None, "V": None}
-    assert world.checks("production") == {"A": None, "B": None, "V": "avoid_vp"}
+    return data(world, D={"A_DISK": (5, 5)}, E={"B_DISK": (5, 5), "V_DISK": (5, 5)})
 
 
-def test_a_preassigned_queue_is_kept_by_intersection_or_union_or_nothing_is() -> None:
-    def asked(site: str) -> set[str]:
-        world = World(site=site).queue("A").queue("B").queue("C")
-        return chosen(data(world, D={"A_DISK": (5, 5)}, E={"B_DISK": (5, 5)}))
-
-    assert asked("A") == asked("B") == {"A", "B"}
-    assert asked("C") == set()
+@cases((first(united()), None), (ask(united(), "production"), "avoid_vp"))
+def test_without_a_queue_that_has_all_the_union_serves_and_vp_is_banned(
+    found: Found, expected: str | None
+) -> None:
+    assert found.checks() == {"A": None, "B": None, "V": expected}
 
 
-def test_only_candidates_are_asked_where_the_input_is() -> None:
+@cases(
+    *(
+        (
+            first(
+                data(
+                    World(site=site).queue("A").queue("B").queue("C"),
+                    D={"A_DISK": (5, 5)},
+                    E={"B_DISK": (5, 5)},
+                )
+            ),
+            kept,
+        )
+        for site, kept in (("A", {"A", "B"}), ("B", {"A", "B"}), ("C", set()))
+    )
+)
+def test_a_preassigned_queue_is_kept_by_intersection_or_union_or_nothing_is(
+    found: Found, expected: Any
+) -> None:
+    assert chosen(found) == expected
+
+
+@cases(
+    (
+        first(
+            data(
+                World().queue("A").queue("B").queue("P", type="production"),
+                D={"A_DISK": (5, 5), "P_DISK": (5, 5)},
+                E={"B_DISK": (5, 5), "P_DISK": (5, 5)},
+            )
+        ),
+        {"A", "B"},
+    )
+)
+def test_only_candidates_are_asked_where_the_input_is(found: Found, expected: Any) -> None:
     """A production queue has everything, but is no candidate: the union of A and B has to serve."""
-    world = World().queue("A").queue("B").queue("P", type="production")
-    data(world, D={"A_DISK": (5, 5), "P_DISK": (5, 5)}, E={"B_DISK": (5, 5), "P_DISK": (5, 5)})
-    assert chosen(world) == {"A", "B"}
+    assert chosen(found) == expected
 
 
-def test_the_last_record_of_an_endpoint_counts() -> None:
-    world = data(World().queue("A").queue("B"), D={"A_DISK": (5, 5), "B_DISK": (5, 5)})
-    world.add("replicas", datasetname="D", ddm_endpoint_name="A_DISK", found=4, total=5, vp=False)
-    assert chosen(world) == {"B"}
+@cases(
+    (
+        first(
+            data(World().queue("A").queue("B"), D={"A_DISK": (5, 5), "B_DISK": (5, 5)}).add(
+                "replicas", datasetname="D", ddm_endpoint_name="A_DISK", found=4, total=5, vp=False
+            )
+        ),
+        {"B"},
+    )
+)
+def test_the_last_record_of_an_endpoint_counts(found: Found, expected: Any) -> None:
+    assert chosen(found) == expected
 
 
-def test_a_second_loop_needs_a_source_over_wan() -> None:
-    for wan, loop in (("ON", 2), ("OFF", 1)):
-        world = World().queue("A", maxtime=1, e_read_wan=wan).queue("B")
-        decided = data(world, D={"A_DISK": (1, 1)}).decided()
-        assert decided.tasks["loop"].to_list() == [loop]
+@cases(
+    *(
+        (
+            ask(
+                data(World().queue("A", maxtime=1, e_read_wan=wan).queue("B"), D={"A_DISK": (1, 1)})
+            ),
+            loop,
+        )
+        for wan, loop in (("ON", 2), ("OFF", 1))
+    )
+)
+def test_a_second_loop_needs_a_source_over_wan(found: Found, expected: int) -> None:
+    assert found.task["loop"] == expected
 
 
 def merging_at(site: str | None) -> World:
@@ -156,24 +267,49 @@ def merging_at(site: str | None) -> World:
     return data(world, D={"V_VP_DISK": (5, 5)}, E={"B_DISK": (5, 5)})
 
 
-def test_a_preassigned_queue_that_has_data_by_vp_brings_in_those_that_have_the_rest() -> None:
+@told(found=ask(merging_at("V"), "production"), free=ask(merging_at(None), "production"))
+def test_a_preassigned_queue_that_has_data_by_vp_brings_in_those_that_have_the_rest(
+    found: Found, free: Found
+) -> None:
     """What is on no disk of its site counts too; then V falls as a VP queue, and B as another one."""
-    world = merging_at("V")
-    assert world.checks("production") == {"B": "nonpreassigned", "V": "avoid_vp"}
-    assert world.decided("production").tasks["outcome"].to_list() == ["fatal"]
-    free = merging_at(None)
-    assert free.checks("production") == {"B": None, "V": "data_locality"}
+    assert found.checks() == {"B": "nonpreassigned", "V": "avoid_vp"}
+    assert found.task["outcome"] == "fatal"
+    assert free.checks() == {"B": None, "V": "data_locality"}
 
 
-def test_the_union_of_a_preassigned_task_does_not_ban_vp() -> None:
+@cases(
+    (
+        ask(
+            data(
+                reading(World(site="V").queue("A").queue("V"), "V", "V_VP_DISK"),
+                D={"A_DISK": (5, 5)},
+                E={"V_DISK": (5, 5)},
+            ),
+            "production",
+        ),
+        {"A": "nonpreassigned", "V": None},
+    )
+)
+def test_the_union_of_a_preassigned_task_does_not_ban_vp(found: Found, expected: Any) -> None:
     """Only tasks that may go anywhere avoid VP where no queue has all of the input."""
-    world = reading(World(site="V").queue("A").queue("V"), "V", "V_VP_DISK")
-    data(world, D={"A_DISK": (5, 5)}, E={"V_DISK": (5, 5)})
-    assert world.checks("production") == {"A": "nonpreassigned", "V": None}
+    assert found.checks() == expected
 
 
-def test_a_queue_that_reads_one_dataset_by_vp_alone_is_overloaded_as_a_vp_queue() -> None:
+@cases(
+    (
+        ask(
+            data(
+                reading(World(allowincompleteinds=True).queue("V"), "V", "V_VP_DISK"),
+                D={"V_VP_DISK": (5, 5)},
+                E={"V_DISK": (5, 5)},
+            ).jobs("V", "activated", 30),
+            "production",
+        ),
+        {"V": "overloaded_vp"},
+    )
+)
+def test_a_queue_that_reads_one_dataset_by_vp_alone_is_overloaded_as_a_vp_queue(
+    found: Found, expected: Any
+) -> None:
     """It holds the other dataset on its disk; that does not make it a queue with all of the input."""
-    world = reading(World(allowincompleteinds=True).queue("V"), "V", "V_VP_DISK")
-    data(world, D={"V_VP_DISK": (5, 5)}, E={"V_DISK": (5, 5)}).jobs("V", "activated", 30)
-    assert world.checks("production") == {"V": "overloaded_vp"}
+    assert found.checks() == expected

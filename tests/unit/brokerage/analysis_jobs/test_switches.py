@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+from brokerlab.brokerage.engine.decide import parts
 from brokerlab.units import MB
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World, decided_of
 
@@ -225,12 +227,17 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def by_the_page() -> dict[str, Any]:
-    """Return what the page's rules decide of all cases that need nothing else, asked at once."""
-    names = [name for name in CASES if name not in {*SETTINGS, *BESIDE}]
-    found = decided_of([CASES[name][0] for name in names])
-    return {name: alone(found, number) for number, name in enumerate(names)}
+def needs(name: str) -> str:
+    return repr((SETTINGS.get(name), BESIDE.get(name)))
+
+
+@cache
+def by_the_page(need: str) -> tuple[list[str], AnalysisDecisions]:
+    """Return the cases that need the same settings and other switches, and what the page's rules decide of them."""
+    first, *others = (name for name in CASES if needs(name) == need)
+    worlds = [CASES[name][0] for name in (first, *others)]
+    rules = AnalysisRules(**BESIDE.get(first, {}))
+    return [first, *others], decided_of(worlds, rules, **SETTINGS.get(first, {}))
 
 
 def alone(decided: AnalysisDecisions, number: int) -> SimpleNamespace:
@@ -244,16 +251,13 @@ def alone(decided: AnalysisDecisions, number: int) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", AnalysisRules.SWITCHES)
-def test_a_switch_alone_changes_the_decision(name: str, by_the_page: dict[str, Any]) -> None:
-    world, see, document, production = CASES[name]
-    switch = AnalysisRules.SWITCHES[name]
-
-    def decided(value: Any) -> AnalysisDecisions:
-        rules = AnalysisRules(**BESIDE.get(name, {}), **{name: value})
-        return world.decided(rules, **SETTINGS.get(name, {}))
-
-    first = by_the_page[name] if name in by_the_page else decided(switch.document)
-    seen = [see(first), see(decided(switch.production))]
+def test_a_switch_alone_changes_the_decision(name: str) -> None:
+    _, see, document, production = CASES[name]
+    value = AnalysisRules.SWITCHES[name].production
+    names, page = by_the_page(needs(name))
+    now = page.world.with_rules(AnalysisRules(**BESIDE.get(name, {}), **{name: value}))
+    turned = AnalysisDecisions.of(now, parts(now))
+    seen = [see(alone(each, names.index(name))) for each in (page, turned)]
     if name == "basic_weight":
         assert seen[0] == document
         assert seen[1] != document

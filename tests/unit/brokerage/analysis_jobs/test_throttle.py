@@ -6,87 +6,99 @@ from datetime import timedelta
 from typing import Any
 
 import polars as pl
-import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.gdpconfig import Config
 from tests.one_value import throttle
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE
 
+Row = dict[str, Any]
+
 TOTALS = {"nrunjobs": 0, "nqueuedjobs": 0, "nruncores": 0, "nqueuedcores": 0}
 CAPS = {"CAP_RUNNING_USER_JOBS": 100, "CAP_RUNNING_USER_CORES": 200}
 
 
+def user(task: Row | None = None, **tables: Row) -> dict[str, Row]:
+    """Return a task of alice, and a row of each table that is known."""
+    return {"tasks": {"at": AT, "username": "alice", "gshare": SHARE} | (task or {}), **tables}
+
+
 def held(
-    *, task: dict[str, Any] | None = None, rules: str = "document", caps: dict[str, int] | None = None,
-    **tables: dict[str, Any],
-) -> str | None:  # fmt: skip
-    """Return which rule holds a task of alice back."""
-    row = {"jeditaskid": 1, "at": AT, "username": "alice", "gshare": SHARE} | (task or {})
-    frames = {name: pl.DataFrame([found]) for name, found in tables.items()}
+    *users: dict[str, Row], rules: str = "document", caps: dict[str, int] | None = None
+) -> list[str | None]:
+    """Return which rule holds each task back; each is of an instant of its own."""
+    tables = {
+        name: pl.DataFrame([row[name] | {"snapshot": n} for n, row in enumerate(users)])
+        for name in users[0]
+    }
+    for name in {"tasks", "task_class"} & tables.keys():
+        tables[name] = tables[name].with_columns(jeditaskid="snapshot")
     values = {f"pandaserver/prio_mgr/{key}": value for key, value in (caps or CAPS).items()}
-    result = throttle(
-        {"tasks": pl.DataFrame([row]), **frames}, rules=AnalysisRules(rules),
-        config=Config.empty().with_values(values),
-    )  # fmt: skip
-    return result["throttle"].item()
+    result = throttle(tables, rules=AnalysisRules(rules), config=Config.empty().with_values(values))
+    return result["throttle"].cast(pl.String).to_list()
 
 
-@pytest.mark.parametrize(
-    ("column", "most", "rule"),
-    [
+def test_caps_are_strict_and_in_production_not_for_merging() -> None:
+    caps = (
         ("nrunjobs", 100, "cap_running_jobs"), ("nqueuedjobs", 200, "cap_queued_jobs"),
         ("nruncores", 200, "cap_running_cores"), ("nqueuedcores", 400, "cap_queued_cores"),
-    ],
-)  # fmt: skip
-def test_caps_are_strict_and_in_production_not_for_merging(
-    column: str, most: int, rule: str
-) -> None:
-    totals = TOTALS | {"origusername": "alice"}
-    assert held(user_totals=totals | {column: most}) is None
-    assert held(user_totals=totals | {column: most + 1}) == rule
-    merging = {"user_totals": totals | {column: most + 1}, "task": {"is_merging": True}}
-    assert held(**merging, rules="production") is None
-    assert held(**merging, rules="document") == rule
-    assert held(user_totals=totals | {column: most + 1}, task={"workinggroup": "G"}) is None
-    assert held(user_totals=totals | {column: most + 1}, caps={"CAP_RUNNING_USER_JOBS": 0}) is None
+    )  # fmt: skip
+    own = TOTALS | {"origusername": "alice"}
+    most = [user(user_totals=own | {column: number}) for column, number, _ in caps]
+    more = [own | {column: number + 1} for column, number, _ in caps]
+    plain, merging, of_group = (
+        [user(task, user_totals=totals) for totals in more]
+        for task in ({}, {"is_merging": True}, {"workinggroup": "G"})
+    )
+    rules = [rule for *_, rule in caps]
+    assert held(*most, *plain, *merging) == [*[None] * 4, *rules, *rules]
+    assert held(*merging, rules="production") == [None] * 4
+    assert held(*of_group) == [None] * 4
+    assert held(*plain, caps={"CAP_RUNNING_USER_JOBS": 0}) == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("task_class", "usage", "rule"),
-    [(-1, 0.9, None), (-1, 0.91, "gshare_class_c"), (0, 0.95, None), (0, 0.96, "gshare_class_b"),
-     (1, 2.0, None), (1, 2.01, "gshare_class_a"), (2, 9.0, None)],
-)  # fmt: skip
-def test_classes_are_held_back_by_usage(task_class: int, usage: float, rule: str | None) -> None:
+def test_classes_are_held_back_by_usage() -> None:
     """Nothing is known of alice: in production half of the threshold counts as used."""
-    tables = {
-        "task_class": {"jeditaskid": 1, "class": task_class},
-        "gshare_usage": {"gshare": SHARE, "usage_perc": usage},
-        "user_eval": {"user": "bob"},
-    }
-    assert held(**tables, rules="production") == rule
-    assert held(**tables, task={"gshare": "Express Analysis"}) is None
-    old = tables["task_class"] | {"timestamp": AT - timedelta(minutes=16)}
-    assert held(**{**tables, "task_class": old}) is None
+    expected = {
+        (-1, 0.9): None, (-1, 0.91): "gshare_class_c", (0, 0.95): None, (0, 0.96): "gshare_class_b",
+        (1, 2.0): None, (1, 2.01): "gshare_class_a", (2, 9.0): None,
+    }  # fmt: skip
+
+    def users(task: Row | None = None, **more: Any) -> list[dict[str, Row]]:
+        return [
+            user(
+                task,
+                task_class={"class": task_class} | more,
+                gshare_usage={"gshare": SHARE, "usage_perc": usage},
+                user_eval={"user": "bob"},
+            )
+            for task_class, usage in expected
+        ]
+
+    assert dict(zip(expected, held(*users(), rules="production"), strict=True)) == expected
+    assert held(*users({"gshare": "Express Analysis"})) == [None] * 7
+    assert held(*users(timestamp=AT - timedelta(minutes=16))) == [None] * 7
 
 
 def test_a_user_who_fills_the_threshold_counts_whole() -> None:
     tables = {
-        "task_class": {"jeditaskid": 1, "class": 1},
+        "task_class": {"class": 1},
         "gshare_usage": {"gshare": SHARE, "usage_perc": 1.01},
-        "user_eval": {"user": "alice", "rem_slots_a": 0.0},
     }
-    assert held(**tables) == "gshare_class_a"
-    assert held(**tables | {"user_eval": {"user": "alice", "rem_slots_a": 1000.0}}) is None
+    users = [
+        user(**tables, user_eval={"user": "alice", "rem_slots_a": left}) for left in (0.0, 1000.0)
+    ]
+    assert held(*users) == ["gshare_class_a", None]
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "rule"),
-    [("global_quota_ok", False, "global_quota"), ("near_global_limit", True, "near_global_quota"),
-     ("local_quota_ok", False, "quota_unavailable")],
-)  # fmt: skip
-def test_quota(column: str, value: bool, rule: str) -> None:
-    assert held(quota={column: value}, rules="production") == rule
-    assert held(quota={"username": "bob", column: value}, rules="production") is None
-    of_page = rule if rule == "global_quota" else None
-    assert held(quota={column: value}, rules="document") == of_page
+def test_quota() -> None:
+    quotas = {
+        "global_quota": {"global_quota_ok": False},
+        "near_global_quota": {"near_global_limit": True},
+        "quota_unavailable": {"local_quota_ok": False},
+    }
+    own = [user(quota=quota) for quota in quotas.values()]
+    of_bob = [user(quota={"username": "bob", **quota}) for quota in quotas.values()]
+    assert held(*own, rules="production") == [*quotas]
+    assert held(*of_bob, rules="production") == [None] * 3
+    assert held(*own, rules="document") == ["global_quota", None, None]

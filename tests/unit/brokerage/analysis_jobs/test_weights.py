@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
+from tests.unit.brokerage.analysis_jobs.toys import SHARE, Found, World, ask
+from tests.unit.brokerage.production_jobs.book import cases, told
 
 
 def _crowded(**task: object) -> World:
@@ -19,10 +20,13 @@ def _crowded(**task: object) -> World:
     return world.add("to_run_rate", computingsite="Q", jobs_per_hour=10.0)
 
 
-def test_max_q_len_of_the_document() -> None:
+CAP_OFF = AnalysisRules(cap_rt_effective=False)
+
+
+@told(found=ask(_crowded(), CAP_OFF))
+def test_max_q_len_of_the_document(found: Found) -> None:
     """nQ_max = max(100, 2 x 100, 12 x 10) = 200; two users share it."""
-    rules = AnalysisRules(cap_rt_effective=False)
-    row = _crowded().decided(rules).weighed.row(0, named=True)
+    row = found.queues()["Q"]
     assert (row["nq_max"], row["user_share"], row["max_q_len"]) == (200.0, 0.5, 100.0)
     assert row["rem_q_len"] == 40.0
     assert not row["user_queue"]
@@ -33,31 +37,54 @@ def test_the_row_of_totals_counts_in_production() -> None:
     assert row["max_q_len"] == pytest.approx(200 / 3, rel=1e-15)
 
 
-def test_a_user_over_the_limit_marks_the_queue() -> None:
+def _over(rate: float = 10.0) -> World:
     world = _crowded()
     world.rows["user_job_stats"][0]["nqueue"] = 101
-    rules = AnalysisRules(cap_rt_effective=False)
-    assert world.checks(rules) == {"Q": "badsite"}
-    assert world.checks(rules, BASE_QUEUE_LENGTH_PER_PQ=301) == {"Q": None}  # few jobs wait
-    world.rows["to_run_rate"][0]["jobs_per_hour"] = 38.0  # 300 < 8 x 38
-    assert world.checks(rules) == {"Q": None}
+    world.rows["to_run_rate"][0]["jobs_per_hour"] = rate
+    return world
 
 
-def test_the_original_weight() -> None:
-    world = World().queue("Q").jobs("Q", "running", 9).jobs("Q", "starting", 4)
-    assert world.decided().weighed["orig"].to_list() == [10 / 5]
-    world.add("worker_stats", panda_queue="Q", status="running", n_workers=30)
-    assert world.decided().weighed["orig"].to_list() == [21 / 5]
+@cases(
+    (ask(_over(), CAP_OFF), "badsite"),
+    (ask(_over(), CAP_OFF, BASE_QUEUE_LENGTH_PER_PQ=301), None),  # few jobs wait
+    (ask(_over(38.0), CAP_OFF), None),  # 300 < 8 x 38
+)
+def test_a_user_over_the_limit_marks_the_queue(found: Found, expected: str | None) -> None:
+    assert found.checks() == {"Q": expected}
 
 
-@pytest.mark.parametrize(("slots", "document", "production"), [(0, 9, 13), (40, 40, 10), (8, 9, 9)])
-def test_slots_count_as_running_jobs(slots: int, document: int, production: int) -> None:
+def _starting() -> World:
+    return World().queue("Q").jobs("Q", "running", 9).jobs("Q", "starting", 4)
+
+
+@cases(
+    (ask(_starting()), 10 / 5),
+    (ask(_starting().add("worker_stats", panda_queue="Q", status="running", n_workers=30)), 21 / 5),
+)
+def test_the_original_weight(found: Found, expected: float) -> None:
+    assert found.queues()["Q"]["orig"] == expected
+
+
+@cases(
+    *(
+        (
+            ask(
+                World(corecount=4)
+                .queue("Q", corecount=4)
+                .jobs("Q", "running", 9)
+                .jobs("Q", "starting", 4)
+                .add("slots", panda_queue="Q", numslots=slots),
+                rules,
+            ),
+            running,
+        )
+        for slots, document, production in ((0, 9, 13), (40, 40, 10), (8, 9, 9))
+        for rules, running in (("document", document), ("production", production))
+    )
+)
+def test_slots_count_as_running_jobs(found: Found, expected: int) -> None:
     """9 running and 4 starting jobs in slots of 4 cores."""
-    world = World(corecount=4).queue("Q", corecount=4)
-    world.jobs("Q", "running", 9).jobs("Q", "starting", 4)
-    world.add("slots", panda_queue="Q", numslots=slots)
-    assert world.decided("document").weighed["running"].to_list() == [document]
-    assert world.decided("production").weighed["running"].to_list() == [production]
+    assert found.queues()["Q"]["running"] == expected
 
 
 def _classed(task_class: int) -> World:
@@ -70,44 +97,57 @@ def _classed(task_class: int) -> World:
     return world
 
 
-@pytest.mark.parametrize(
-    ("task_class", "budgets"),
-    [(2, (9.948, 0.05, 0.002)), (1, (9.948, 0.05, 0.002)), (0, (0.001, 9.9, 0.1)), (-1, (0.001, 0.001, 10.0))],
-)  # fmt: skip
-def test_budgets_by_class(task_class: int, budgets: tuple[float, ...]) -> None:
-    row = _classed(task_class).decided("production").weighed.row(0, named=True)
-    assert (row["budget_hi"], row["budget_mid"], row["budget_lo"]) == pytest.approx(budgets)
+@cases(
+    *(
+        (ask(_classed(task_class), "production"), budgets)
+        for task_class, budgets in (
+            (2, (9.948, 0.05, 0.002)),
+            (1, (9.948, 0.05, 0.002)),
+            (0, (0.001, 9.9, 0.1)),
+            (-1, (0.001, 0.001, 10.0)),
+        )
+    )
+)
+def test_budgets_by_class(found: Found, expected: tuple[float, ...]) -> None:
+    row = found.queues()["H"]
+    assert (row["budget_hi"], row["budget_mid"], row["budget_lo"]) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("task_class", "site"),
-    [(1, {"H": 10, "M": 0.05, "L": 0.002}), (0, {"H": 0.002, "M": 10, "L": 0.05}), (-1, {"H": 0.002, "M": 0.05, "L": 10})],
-)  # fmt: skip
-def test_the_new_weight_of_the_page(task_class: int, site: dict[str, float]) -> None:
+@cases(
+    (ask(_classed(1)), {"H": 10, "M": 0.05, "L": 0.002}),
+    (ask(_classed(0)), {"H": 0.002, "M": 10, "L": 0.05}),
+    (ask(_classed(-1)), {"H": 0.002, "M": 0.05, "L": 10}),
+)
+def test_the_new_weight_of_the_page(found: Found, expected: dict[str, float]) -> None:
     """Each queue has (50 - 10/3) / (150 - 10) of what is left."""
-    rows = _classed(task_class).decided().weighed
     part = (50 - 10 / 3) / 140
-    for name, weight in rows.select("panda_queue", "new_document").rows():
-        assert weight == pytest.approx(site[name] * part, rel=1e-14)
+    for name, row in found.queues().items():
+        assert row["new_document"] == pytest.approx(expected[name] * part, rel=1e-14)
 
 
-def test_used_queues_come_first_in_production() -> None:
+def _used() -> World:
     world = World().queue("A").queue("B").jobs("A", "running", 5)
-    world.add("sites_used", computingsite="B")
-    weight = AnalysisRules("production", basic_weight="original")
-    first = {
-        name: found.filter(found["rank"] == 1)["panda_queue"].to_list()
-        for name, found in (("document", world.decided().queues), ("production", world.decided(weight).queues))
-    }  # fmt: skip
-    assert first == {"document": ["A"], "production": ["B"]}
+    return world.add("sites_used", computingsite="B")
 
 
-def test_ten_candidates_are_kept() -> None:
+@cases(
+    (ask(_used()), ["A"]),
+    (ask(_used(), AnalysisRules("production", basic_weight="original")), ["B"]),
+)
+def test_used_queues_come_first_in_production(found: Found, expected: list[str]) -> None:
+    assert [name for name, row in found.queues().items() if row["rank"] == 1] == expected
+
+
+def _twelve() -> World:
     world = World()
     for number in range(12):
         world.queue(f"Q{number:02}")
-    checks = world.checks()
-    assert [name for name, check in checks.items() if check == "low_weight"] == ["Q10", "Q11"]
+    return world
+
+
+@cases((ask(_twelve()), ["Q10", "Q11"]))
+def test_ten_candidates_are_kept(found: Found, expected: list[str]) -> None:
+    assert [name for name, check in found.checks().items() if check == "low_weight"] == expected
 
 
 def test_a_batch_decides_as_one_task_at_a_time() -> None:

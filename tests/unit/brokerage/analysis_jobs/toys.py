@@ -112,6 +112,7 @@ class Found:
         self.waiting = WAITING.setdefault(repr((rules, sorted(settings.items()))), [])
         self.waiting.append(self)
         self._queues: dict[str, Row] = {}
+        self._first: dict[str, str | None] = {}
         self._task: Row = {}
 
     def queues(self) -> dict[str, Row]:
@@ -122,6 +123,11 @@ class Found:
     def checks(self) -> dict[str, str | None]:
         """Return why each queue was skipped; null for candidates."""
         return {name: row["check"] for name, row in self.queues().items()}
+
+    def first_checks(self) -> dict[str, str | None]:
+        """Return the same of the first loop."""
+        self._decide()
+        return self._first or self.checks()
 
     @property
     def check(self) -> str | None:
@@ -144,6 +150,9 @@ class Found:
             name = row["panda_queue"].split(".", 1)[1]
             queues = self.waiting[row["snapshot"]]._queues
             queues[name] = queues.get(name, {}) | row
+        for row in decisions.first_loop.to_dicts():
+            name = row["panda_queue"].split(".", 1)[1]
+            self.waiting[row["snapshot"]]._first[name] = row["check"]
         self.waiting.clear()
 
 

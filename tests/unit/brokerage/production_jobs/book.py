@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from tests.brokerage_toys import TASK, Row, World
 
@@ -66,19 +67,7 @@ class Book:
         """Decide all that waits; worlds that cannot be decided fail here once, and have no answers afterwards."""
         asked, self.waiting = self.waiting, []
         together = merged([found.world for found in asked])
-        decisions = together.decided(self.rules, hint=self.hint, **self.settings)
-        queues: dict[int, dict[str, Row]] = {}
-        weighed = {} if self.hint else _by_queue(decisions.weighed.to_dicts())
-        for row in decisions.queues.to_dicts():
-            key = (row["jeditaskid"], row["panda_queue"])
-            name = _own(row["panda_queue"])
-            queues.setdefault(row["jeditaskid"], {})[name] = weighed.get(key, {}) | row
-        tasks = {row["jeditaskid"]: row for row in decisions.tasks.to_dicts()}
-        for number, found in enumerate(asked):
-            first = number * PER_WORLD
-            ids = range(first, first + PER_WORLD)
-            found.by_task = {id_ - first: queues.get(id_, {}) for id_ in ids if id_ in tasks}
-            found.tasks = {id_ - first: tasks[id_] for id_ in ids if id_ in tasks}
+        answer(asked, together.decided(self.rules, hint=self.hint, **self.settings), hint=self.hint)
 
 
 class Found:
@@ -125,6 +114,22 @@ class Found:
     def _decide(self) -> None:
         if self in self.book.waiting:
             self.book.decide()
+
+
+def answer(asked: Sequence[Found], decisions: Decisions, *, hint: bool = False) -> None:
+    """Give what is decided on merged worlds to each of them."""
+    queues: dict[int, dict[str, Row]] = {}
+    weighed = {} if hint else _by_queue(decisions.weighed.to_dicts())
+    for row in decisions.queues.to_dicts():
+        key = (row["jeditaskid"], row["panda_queue"])
+        name = _own(row["panda_queue"])
+        queues.setdefault(row["jeditaskid"], {})[name] = weighed.get(key, {}) | row
+    tasks = {row["jeditaskid"]: row for row in decisions.tasks.to_dicts()}
+    for number, found in enumerate(asked):
+        first = number * PER_WORLD
+        ids = range(first, first + PER_WORLD)
+        found.by_task = {id_ - first: queues.get(id_, {}) for id_ in ids if id_ in tasks}
+        found.tasks = {id_ - first: tasks[id_] for id_ in ids if id_ in tasks}
 
 
 BOOKS: dict[str, Book] = {}

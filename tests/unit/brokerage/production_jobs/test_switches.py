@@ -8,14 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
 
+from brokerlab.brokerage.engine.decide import parts
+from brokerlab.brokerage.engine.world import World as EngineWorld
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.units import GB, MB
-from tests.brokerage_toys import AT, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, levelled, one, parent, told
+from tests.brokerage_toys import AT, World, config
+from tests.unit.brokerage.production_jobs.book import (
+    Book,
+    Found,
+    answer,
+    ask,
+    levelled,
+    merged,
+    one,
+    parent,
+    told,
+)  # fmt: skip
 
 DAY = 86_400
 DISK = {"ddm_endpoint_name": "SITE_DATADISK"}
@@ -51,24 +65,20 @@ class Difference:
         others = switch.allowed or (True, False)
         return switch.document, next(value for value in others if value != switch.document)
 
-    def asked(self) -> dict[str, Found]:
-        """Ask under both rule sets, and under both with the switch turned."""
+    def asked(self) -> dict[str, tuple[ProductionRules, ProductionRules]]:
+        """Return both rule sets, and both with the switch turned, each with the set whose world it is asked of."""
         document, other = self.values()
+        switch = ProductionRules.SWITCHES[self.switch]
         turned = {"document": other, "production": document}
-        if (
-            ProductionRules.SWITCHES[self.switch].document
-            == ProductionRules.SWITCHES[self.switch].production
-        ):
+        if switch.document == switch.production:
             turned["production"] = other
-        found = {}
+        result = {}
         for name, value in turned.items():
-            plain: str | ProductionRules = name
-            if self.others:
-                plain = ProductionRules(name, **self.others)
-            found[name] = ask(self.world, plain, **self.settings)
+            plain = ProductionRules(name, **self.others)
+            result[name] = plain, plain
             rules = ProductionRules(name, **self.others, **{self.switch: value})
-            found[f"{name}, turned"] = ask(self.world, rules, **self.settings)
-        return found
+            result[f"{name}, turned"] = plain, rules
+        return result
 
     def expected(self) -> dict[str, Any]:
         """Return the answers in the same order."""
@@ -255,17 +265,42 @@ DIFFERENCES = [
     Difference("throughput_step_50", one().link("SITE", mbps=60.0), 1.85, 1.8, factor, {"NW_ACTIVE": True}),
     Difference("newest_window_first", last_hour(), 2.0, (2 + 1 + 8 / 11) / 2, factor, {"NW_ACTIVE": True}),
 ]  # fmt: skip
-ASKED = [(difference, difference.asked()) for difference in DIFFERENCES]
+ALIKE: dict[str, list[Difference]] = {}
+"""Differences with the same settings and other switches: their worlds are looked up together, once per rule set."""
+for difference in DIFFERENCES:
+    ALIKE.setdefault(repr((difference.settings, difference.others)), []).append(difference)
+
+
+@cache
+def looked_up(alike: str, rules: ProductionRules) -> EngineWorld:
+    first, *_ = ALIKE[alike]
+    worlds = [each.world for each in ALIKE[alike]]
+    return BROKERAGE.prepare(merged(worlds).frames(), rules=rules, config=config(**first.settings))
+
+
+@cache
+def decided(alike: str, plain: ProductionRules, rules: ProductionRules) -> list[Found]:
+    """Decide differences that are alike: only what ``rules`` change of ``plain`` is looked up anew."""
+    world = looked_up(alike, plain)
+    now = world if rules is plain else world.with_rules(rules)
+    found = [Found(each.world, Book(rules, False, {})) for each in ALIKE[alike]]
+    answer(found, BROKERAGE.decisions.of(now, parts(now)))
+    for each in found:
+        each.book.waiting.clear()
+    return found
 
 
 @pytest.mark.parametrize(
-    ("difference", "found"), ASKED, ids=[difference.switch for difference in DIFFERENCES]
+    "difference", DIFFERENCES, ids=[difference.switch for difference in DIFFERENCES]
 )
-def test_the_switch_alone_makes_the_difference(
-    difference: Difference, found: dict[str, Found]
-) -> None:
+def test_the_switch_alone_makes_the_difference(difference: Difference) -> None:
     """Every difference of the rule sets is one switch, settable alone."""
-    answers = {name: difference.reads(answer) for name, answer in found.items()}
+    alike = repr((difference.settings, difference.others))
+    number = ALIKE[alike].index(difference)
+    answers = {
+        name: difference.reads(decided(alike, plain, rules)[number])
+        for name, (plain, rules) in difference.asked().items()
+    }
     assert answers == difference.expected()
 
 

@@ -21,6 +21,7 @@ from brokerlab.brokerage.studies.period import (
     ANALYSIS,
     PRODUCTION,
     Kind,
+    Period,
     draw_tasks,
     replay_nuclei,
     replay_period,
@@ -36,6 +37,11 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     folder: Path = tmp_path_factory.mktemp("archives") / "days"
     synthesise(folder, jobs=2_000, days=3, seed=3)
     return brokerlab.archive.open(folder)
+
+
+@pytest.fixture(scope="module")
+def of_two_tasks(archive: Archive) -> Period:
+    return replay_period(archive, PRODUCTION, max_tasks=2)
 
 
 def test_tasks_are_drawn_from_those_brokered_in_the_period(archive: Archive) -> None:
@@ -54,8 +60,10 @@ def test_tasks_are_drawn_from_those_brokered_in_the_period(archive: Archive) -> 
 
 
 @pytest.mark.parametrize("kind", [PRODUCTION, ANALYSIS], ids=lambda kind: kind.name)
-def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> None:
-    period = replay_period(archive, kind, max_tasks=2)
+def test_a_period_holds_a_sample_and_its_jobs(
+    archive: Archive, of_two_tasks: Period, kind: Kind
+) -> None:
+    period = of_two_tasks if kind is PRODUCTION else replay_period(archive, kind, max_tasks=2)
     assert (period.n_replayed, period.is_sample) == (2, True)
     assert period.replay.stage == kind.brokerage.stage
     assert period.window[0] <= period.window[1]
@@ -103,12 +111,11 @@ def test_jobs_made_after_a_period_are_not_of_its_last_brokerage(archive: Archive
     assert period.ran["n_jobs"].sum() == counts["before"].item()
 
 
-def test_the_choice_of_nuclei_is_of_the_same_tasks(archive: Archive) -> None:
-    period = replay_period(archive, PRODUCTION, max_tasks=2)
-    nuclei, why = replay_nuclei(period)
+def test_the_choice_of_nuclei_is_of_the_same_tasks(of_two_tasks: Period) -> None:
+    nuclei, why = replay_nuclei(of_two_tasks)
     assert why == ""
     assert nuclei is not None
-    assert set(nuclei.tasks["jeditaskid"]) == set(period.replay.tasks["jeditaskid"])
+    assert set(nuclei.tasks["jeditaskid"]) == set(of_two_tasks.replay.tasks["jeditaskid"])
 
 
 def test_a_period_without_brokerages_is_named(archive: Archive) -> None:
@@ -139,11 +146,11 @@ def test_chunks_of_tasks_add_up_to_the_whole_study(
 
     for module in (rulesets, alternatives):
         monkeypatch.setattr(module, "single_switches", two_switches)
-    period = replay_period(archive, PRODUCTION, max_tasks=8)
+    period = replay_period(archive, PRODUCTION, max_tasks=4)
     keys = ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"]
     asked: dict[str, Any] = {"keys": keys, "points": 3, "switch_sample": 1, "n_boot": 20}
     whole = study_production_tasks(period, **asked)
-    monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
+    monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 250)
     parts = study_production_tasks(period, **asked)
     files = [len(list(each.pairs.path.glob("*.parquet"))) for each in (parts, whole)]
     assert files[0] > 3 > files[1]
