@@ -9,9 +9,12 @@ import pytest
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.production_tasks.brokerage import decide
 from brokerlab.brokerage.rules import ProductionRules
+from tests.unit.brokerage.production_jobs.book import cases
 from tests.unit.brokerage.production_tasks.world import (
     AT,
     TB,
+    Found,
+    ask,
     at,
     decided,
     endpoint,
@@ -67,24 +70,34 @@ def test_ours_are_plugins_as_those_of_an_organisation():
         assert ours.decide({}).tasks.height == 0
 
 
-@pytest.mark.parametrize("state", ["OFFLINE", "active", None])
-def test_only_active_nuclei(state: str | None):
+@cases(
+    *(
+        (ask(world("A", "B", nuclei=[nucleus("A", state=state), nucleus("B")])), "nucleus_inactive")
+        for state in ("OFFLINE", "active", None)
+    )
+)
+def test_only_active_nuclei(found, expected):
     """002, ATLAS Production Task Brokerage: Generate the primary list of nuclei in the ACTIVE status."""
-    tables = world("A", "B", nuclei=[nucleus("A", state=state), nucleus("B")])
-    assert reasons(decided(tables)) == {"A": "nucleus_inactive", "B": None}
+    assert reasons(found) == {"A": expected, "B": None}
 
 
-@pytest.mark.parametrize(("t1weight", "skipped"), [(None, True), (0, True), (1, True), (-1, False)])
-def test_long_backlogs(t1weight: int | None, skipped: bool):
+def backlog(t1weight: int | None, files: float) -> Tables:
+    link = {"src": "S", "dst": "A", "key": "Production Output_queued", "ts": AT, "value": files}
+    return world("A", "B", tasks=[task(t1weight=t1weight)], network_matrix=[link])
+
+
+@cases(
+    *(
+        (ask(backlog(t1weight, files)), skipped and files > 2000)
+        for t1weight, skipped in ((None, True), (0, True), (1, True), (-1, False))
+        for files in (2001.0, 2000.0)
+    )
+)
+def test_long_backlogs(found: Found, expected: bool):
     """002, ATLAS Production Task Brokerage: Nuclei are skipped if there are long transfer backlogs unless
     t1Weight of the task is negative.
     """
-    link = {"src": "S", "dst": "A", "key": "Production Output_queued", "ts": AT}
-    for files, long in ((2001.0, True), (2000.0, False)):
-        tables = world(
-            "A", "B", tasks=[task(t1weight=t1weight)], network_matrix=[link | {"value": files}]
-        )
-        assert (reason(tables) == "transfer_backlog") is (skipped and long)
+    assert (reasons(found)["A"] == "transfer_backlog") is expected
 
 
 def test_a_nucleus_without_storage():
@@ -134,19 +147,32 @@ def test_storage_is_the_own():
     assert reason(tables, "production") == "read_wan_down"
 
 
-@pytest.mark.parametrize(
-    ("free", "expired", "skipped"),
-    [(100.0 * TB, 0.0, True), (100.0 * TB, 0.1, False), (60.0 * TB, 41.0 * TB, False)],
+@cases(
+    *(
+        (
+            ask(
+                space(
+                    world("A", "B"),
+                    space_free=free,
+                    space_expired=expired,
+                    space_min_free=50.0 * TB,
+                )
+            ),
+            skipped,
+        )
+        for free, expired, skipped in (
+            (100.0 * TB, 0.0, True),
+            (100.0 * TB, 0.1, False),
+            (60.0 * TB, 41.0 * TB, False),
+        )
+    )
 )
-def test_space_is_above_the_threshold(free: float, expired: float, skipped: bool):
+def test_space_is_above_the_threshold(found: Found, expected: bool):
     """002, ATLAS Production Task Brokerage: spaceFree + spaceExpired - normalizedExpOutSize × RW > diskThreshold
 
     What must stay free and what is unavailable are not part of it.
     """
-    tables = space(
-        world("A", "B"), space_free=free, space_expired=expired, space_min_free=50.0 * TB
-    )
-    assert (reason(tables) == "disk_space") is skipped
+    assert (reasons(found)["A"] == "disk_space") is expected
 
 
 def test_work_asks_for_a_quarter_gb_per_core_and_day():
@@ -204,24 +230,22 @@ def test_the_threshold_for_all(settings: dict[str, int], skipped: bool):
     assert (reason(tables, DISK_THRESHOLD_Other=900, **settings) == "disk_space") is skipped
 
 
-@pytest.mark.parametrize("side", ["read", "write"])
-@pytest.mark.parametrize(
-    ("status", "down"), [("ON", False), ("OFF", True), ("TEST", True), ("DRAIN", True)]
+@cases(
+    *(
+        (
+            ask(space(world("A", "B"), **{f"{side}_wan": status})),
+            f"{side}_wan_down" if down else None,
+        )
+        for side in ("read", "write")
+        for status, down in (("ON", False), ("OFF", True), ("TEST", True), ("DRAIN", True))
+    )
 )
-def test_storages_are_open_over_wan(side: str, status: str, down: bool):
+def test_storages_are_open_over_wan(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: their read_wan and write_wan must be ON"""
-    tables = space(world("A", "B"), **{f"{side}_wan": status})
-    assert (reason(tables) == f"{side}_wan_down") is down
+    assert reasons(found)["A"] == expected
 
 
-@pytest.mark.parametrize("second", ["second", "ddo.conditions", "mc.1.a.b.log.x"])
-@pytest.mark.parametrize("on_master", [None, False])
-def test_all_input_datasets_are_considered(second: str, on_master: bool | None):
-    """002, ATLAS Production Task Brokerage: All input datasets are considered if the taskBrokerOnMaster task
-    parameter is set to False or is unspecified.
-
-    Conditions and logs too; the deployed code leaves them out.
-    """
+def of_two_datasets(second: str, on_master: bool | None) -> Tables:
     everywhere = [replica(site, 1) for site in "AB"]
     tables = of_input(
         *(row | {"found": 10, "asize": row["tsize"]} for row in everywhere),
@@ -229,8 +253,25 @@ def test_all_input_datasets_are_considered(second: str, on_master: bool | None):
         taskbrokeronmaster=on_master,
     )
     tables["datasets"] += [{"datasetname": second, "is_master": False}]
-    assert reason(tables) == "input_size"  # 10 of 101 GB
-    assert (reason(tables, "production") is None) is (second != "second")
+    return tables
+
+
+@cases(
+    *(
+        (ask(of_two_datasets(second, on_master), rules), skipped)
+        for on_master in (None, False)
+        for second in ("second", "ddo.conditions", "mc.1.a.b.log.x")
+        # 10 of 101 GB
+        for rules, skipped in (("document", True), ("production", second == "second"))
+    )
+)
+def test_all_input_datasets_are_considered(found: Found, expected: bool):
+    """002, ATLAS Production Task Brokerage: All input datasets are considered if the taskBrokerOnMaster task
+    parameter is set to False or is unspecified.
+
+    Conditions and logs too; the deployed code leaves them out.
+    """
+    assert reasons(found)["A"] == ("input_size" if expected else None)
 
 
 def test_only_the_primary_dataset():
@@ -244,80 +285,125 @@ def test_only_the_primary_dataset():
     assert reasons(decided(tables)) == {"A": None, "B": "input_size"}
 
 
-def test_incomplete_local_data_with_prestaging():
+@cases(
+    *(
+        (ask(of_input(replica("A", 1, 100), replica("B", 100, 100), inputprestaging=staged)), check)
+        for staged, check in ((True, None), (False, "input_size"), (None, "input_size"))
+    )
+)
+def test_incomplete_local_data_with_prestaging(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: Nuclei with incomplete local data can be used if the inputPreStaging task
     parameter is set to True
     """
-    for staged, expected in ((True, None), (False, "input_size"), (None, "input_size")):
-        tables = of_input(replica("A", 1, 100), replica("B", 100, 100), inputprestaging=staged)
-        assert reason(tables) == expected
+    assert reasons(found)["A"] == expected
 
 
-def test_prestaging_ignores_both_rules():
+SMALL = {"asize": 1, "tsize": 1}
+
+
+@cases(
+    *(
+        (ask(of_input(replica("B", 200, 200, **size), inputprestaging=True), rules), check)
+        for size, deployed in (({}, "input_size"), (SMALL, "input_files"))
+        for rules, check in (("document", None), ("production", deployed))
+    )
+)
+def test_prestaging_ignores_both_rules(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: Those nuclei ignore the next two rules with the input data size and the
     number of input files.
 
     Also where nothing is local; the deployed code asks for one file.
     """
-    tables = of_input(replica("B", 200, 200), inputprestaging=True)
-    assert reason(tables) is None
-    assert reason(tables, "production") == "input_size"
-    small = {"asize": 1, "tsize": 1}
-    tables["replicas"] = [replica("B", 200, 200, **small)]
-    assert reason(tables, "production") == "input_files"
-    assert reason(tables) is None
+    assert reasons(found)["A"] == expected
 
 
-@pytest.mark.parametrize(("found", "skipped"), [(0, True), (1, True), (2, False)])
-def test_the_local_part_of_the_size(found: int, skipped: bool):
+@cases(
+    *(
+        (ask(of_input(replica("A", files), replica("B", 10)), **settings), check)
+        for files, skipped in ((0, True), (1, True), (2, False))
+        for settings, check in (
+            ({}, "input_size" if skipped else None),
+            ({"INPUT_SIZE_THRESHOLD": 10}, None),
+        )
+    )
+)
+def test_the_local_part_of_the_size(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: The fraction of the data size locally available divide by the total input
     size must be larger than INPUT_SIZE_FRACTION (defined in gdpconfig) if the total input size is larger than
     INPUT_SIZE_THRESHOLD
 
     By default 10 % above 1 GB; 10 GB are read.
     """
-    tables = of_input(replica("A", found), replica("B", 10))
-    assert (reason(tables) == "input_size") is skipped
-    assert reason(tables, INPUT_SIZE_THRESHOLD=10) is None
+    assert reasons(found)["A"] == expected
 
 
-@pytest.mark.parametrize("percent", [7, 29, 57])
-def test_a_part_that_is_equal_to_the_fraction_fails(percent: int):
+@cases(
+    *(
+        (
+            ask(
+                of_input(replica("A", percent * 2, 200, **SMALL), replica("B", 200, 200, **SMALL)),
+                INPUT_NUM_FRACTION=fraction,
+            ),
+            check,
+        )
+        for percent in (7, 29, 57)
+        for fraction, check in ((percent, "input_files"), (percent - 1, None))
+    )
+)
+def test_a_part_that_is_equal_to_the_fraction_fails(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: The fraction of the number of files locally available divide by the total
     number of input files must be larger than INPUT_NUM_FRACTION
     """
-    small = {"asize": 1, "tsize": 1}
-    tables = of_input(replica("A", percent * 2, 200, **small), replica("B", 200, 200, **small))
-    assert reason(tables, INPUT_NUM_FRACTION=percent) == "input_files"
-    assert reason(tables, INPUT_NUM_FRACTION=percent - 1) is None
+    assert reasons(found)["A"] == expected
 
 
-def test_the_threshold_of_files_is_a_number():
+@cases(
+    *(
+        (
+            ask(
+                of_input(replica("A", 0, total, **SMALL), replica("B", total, total, **SMALL)),
+                rules,
+            ),
+            check,
+        )
+        for total, skipped in ((100, None), (101, "input_files"))
+        for rules, check in (("document", skipped), (ProductionRules(input_num_of="size"), None))
+    )
+)
+def test_the_threshold_of_files_is_a_number(found: Found, expected: str | None):
     """002, ATLAS Production Task Brokerage: if the total input size is larger than INPUT_NUM_THRESHOLD
 
     A slip of the page: the key is a number of files, 100 by default. The switch compares the size [GB].
     """
-    small = {"asize": 1, "tsize": 1}
-    for total, skipped in ((100, False), (101, True)):
-        tables = of_input(replica("A", 0, total, **small), replica("B", total, total, **small))
-        assert (reason(tables) == "input_files") is skipped
-        assert reason(tables, ProductionRules(input_num_of="size")) is None
+    assert reasons(found)["A"] == expected
 
 
-@pytest.mark.parametrize(
-    ("columns", "settings", "disabled"),
-    [
-        ({"iointensity": 200}, {}, True),
-        ({"iointensity": 201}, {}, False),
-        ({"iointensity": 200}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 10}, True),
-        ({"iointensity": 200}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 9}, False),
-        ({"taskpriority": 800}, {}, True),
-        ({"taskpriority": 799, "currentpriority": 900}, {}, False),
-        ({"taskpriority": 800}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 9}, True),
-        ({"frozentime": AT.replace(year=2025)}, {}, False),
-    ],
+def unplaced(**columns: Any) -> Tables:
+    tables = nobody_has_it()
+    tables["tasks"][0] |= columns
+    return tables
+
+
+LIMIT = "MIN_INPUT_SIZE_WITH_LOCAL_DATA"
+
+
+@cases(
+    *(
+        (ask(unplaced(**columns), **settings), disabled)
+        for columns, settings, disabled in (
+            ({"iointensity": 200}, {}, True),
+            ({"iointensity": 201}, {}, False),
+            ({"iointensity": 200}, {LIMIT: 10}, True),
+            ({"iointensity": 200}, {LIMIT: 9}, False),
+            ({"taskpriority": 800}, {}, True),
+            ({"taskpriority": 799, "currentpriority": 900}, {}, False),
+            ({"taskpriority": 800}, {LIMIT: 9}, True),
+            ({"frozentime": AT.replace(year=2025)}, {}, False),
+        )
+    ),
+    (ask(unplaced(frozentime=AT.replace(year=2025)), "production"), True),
 )
-def test_what_disables_the_check(columns: dict[str, Any], settings: dict[str, int], disabled: bool):
+def test_what_disables_the_check(found: Found, expected: bool):
     """002, ATLAS Production Task Brokerage: The entire data locality check is disabled if no nuclei pass and ioIntencity
     of the task is less than or equal to MIN_IO_INTENSITY_WITH_LOCAL_DATA and the total input size is less than or
     equal to MIN_INPUT_SIZE_WITH_LOCAL_DATA, or taskPriority of the task is larger than or equal to
@@ -325,11 +411,7 @@ def test_what_disables_the_check(columns: dict[str, Any], settings: dict[str, in
 
     And nothing else: the deployed code also ends it for tasks that are stuck for a week.
     """
-    tables = nobody_has_it()
-    tables["tasks"][0] |= columns
-    assert (reason(tables, **settings) is None) is disabled
-    if "frozentime" in columns:
-        assert reason(tables, "production") is None
+    assert (reasons(found)["A"] is None) is expected
 
 
 def test_the_check_stays_while_a_nucleus_passes():
@@ -365,13 +447,17 @@ def test_the_weight_with_data():
     assert row["weight"] == pytest.approx(8 * 1 * 400 * 300 / (200 * 10 * 1000), rel=1e-12)
 
 
-@pytest.mark.parametrize("iointensity", [200, None])
-def test_the_weight_without_data(iointensity: int | None):
+@cases(
+    *(
+        (ask(formula(iointensity=intensity)), 1 * 400 * 300 / (200 * 1000))
+        for intensity in (200, None)
+    )
+)
+def test_the_weight_without_data(found: Found, expected: float):
     """002, ATLAS Production Task Brokerage: Otherwise, weight = tapeWeight × (spaceFree + spaceExpired)
     × min(spaceFreeCutoff, spaceFree) / (max(rwOffset, RW) × spaceTotal)
     """
-    row = at(decided(formula(iointensity=iointensity)), "A")
-    assert row["weight"] == pytest.approx(1 * 400 * 300 / (200 * 1000), rel=1e-12)
+    assert at(found, "A")["weight"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_local_and_total_size():
@@ -399,12 +485,16 @@ def test_input_on_tape(iointensity: int):
     assert at(decided(tables, "production", {"INPUT_SIZE_FRACTION": 101}), "B")["tape"] == 1.0
 
 
-@pytest.mark.parametrize(("rw", "work"), [(0.0, 1 / 50), (50.0, 1 / 50), (51.0, 1 / 51)])
-def test_the_offset_of_the_work(rw: float, work: float):
+def with_work(rw: float) -> Tables:
+    return formula() | {"remaining_work": [{"nucleus": "A", "rw": rw}]}
+
+
+@cases(
+    (ask(with_work(0.0)), 1 / 50), (ask(with_work(50.0)), 1 / 50), (ask(with_work(51.0)), 1 / 51)
+)
+def test_the_offset_of_the_work(found: Found, expected: float):
     """002, ATLAS Production Task Brokerage: rwOffset is 50 to have the minimum offset for RW"""
-    tables = formula()
-    tables["remaining_work"][0]["rw"] = rw
-    assert at(decided(tables), "A")["work"] == work
+    assert at(found, "A")["work"] == expected
 
 
 def test_the_cutoff_and_the_total_of_the_space():

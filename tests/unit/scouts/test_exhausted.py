@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -32,9 +34,20 @@ def checked(
     *,
     config: dict[str, Any] | None = None,
     use_exhausted: bool = True,
+    beside: Sequence[Toy] = (),
     **switches: Any,
 ) -> ExhaustedResult:
-    """Return the verdict on a toy as it stands; the same question is answered once."""
+    """Return the verdict on a toy as it stands; the same question is answered once.
+
+    A toy that stands among those ``beside`` it is one task of many, and all of them are answered at once.
+    """
+    if beside:
+        number = next(n for n, each in enumerate(beside) if each is toy)
+        whole = checked(
+            together(beside), rules, config=config, use_exhausted=use_exhausted, **switches
+        )
+        own = pl.col("jeditaskid") == number
+        return replace(whole, verdicts=whole.verdicts.filter(own), trace=whole.trace.filter(own))
     asked = repr((vars(toy), rules, config, use_exhausted, switches))
     if asked not in ANSWERS:
         result = toy.result(rules, config=config, **switches)
@@ -45,6 +58,28 @@ def checked(
             use_exhausted=use_exhausted,
         )
     return ANSWERS[asked]
+
+
+def together(toys: Sequence[Toy]) -> Toy:
+    """Return toys of one task each as one: toy n is task n, its ids and queues are its own."""
+    whole = Toy()
+    for name in vars(whole):
+        getattr(whole, name).clear()
+    for number, toy in enumerate(toys):
+        for name, rows in vars(toy).items():
+            getattr(whole, name).extend(_in_toy(number, row) for row in rows)
+    return whole
+
+
+def _in_toy(number: int, row: dict[str, Any]) -> dict[str, Any]:
+    own = {"jeditaskid": number} if "jeditaskid" in row else {}
+    for name in ("pandaid", "datasetid", "masterid"):
+        if row.get(name) is not None:
+            own[name] = 1000 * number + row[name]
+    for name in ("panda_queue", "computingsite"):
+        if row.get(name) is not None:
+            own[name] = f"{number}/{row[name]}"
+    return row | own
 
 
 def verdict(toy: Toy, rules: str = "document", **keywords: Any) -> dict[str, Any]:
@@ -154,26 +189,27 @@ def slow(seconds: int = DAY + 1, asked: float | None = 100, **task: Any) -> Toy:
     return big(orig_cputime=asked, **task).job(1, seconds)
 
 
+X1 = [
+    (slow(), None),
+    (slow(cputimeunit="mHS06sPerEventFixed"), None),
+    (slow(cputimeunit="HS06sPerFile"), "unit of cputime is not HS06"),
+    (slow(cputimeunit=None), "unit of cputime is not HS06"),
+    (slow(orig_cputimeunit="HS06sPerEventFixed"), "no new cputime"),
+    (slow(asked=None), "no cputime was requested"),
+    (slow(asked=0), "no cputime was requested"),
+    (slow(100_000, asked=7500), "not above the threshold"),  # 15 000 = 2 x 7500
+    (slow(100_000, asked=7499.5), None),
+    (slow(DAY), "jobs run 24 h or less"),
+    (slow(10, asked=10**9), "not above the threshold"),  # much smaller never fires
+]
+X1_TOYS = [toy for toy, _ in X1]
+
+
 @PRODUCTION
-@pytest.mark.parametrize(
-    ("toy", "reason"),
-    [
-        (slow(), None),
-        (slow(cputimeunit="mHS06sPerEventFixed"), None),
-        (slow(cputimeunit="HS06sPerFile"), "unit of cputime is not HS06"),
-        (slow(cputimeunit=None), "unit of cputime is not HS06"),
-        (slow(orig_cputimeunit="HS06sPerEventFixed"), "no new cputime"),
-        (slow(asked=None), "no cputime was requested"),
-        (slow(asked=0), "no cputime was requested"),
-        (slow(100_000, asked=7500), "not above the threshold"),  # 15 000 = 2 x 7500
-        (slow(100_000, asked=7499.5), None),
-        (slow(DAY), "jobs run 24 h or less"),
-        (slow(10, asked=10**9), "not above the threshold"),  # much smaller never fires
-    ],
-)
+@pytest.mark.parametrize(("toy", "reason"), X1)
 def test_x1(rules, toy, reason):
-    assert why_not(toy, "X1", rules) == reason
-    assert fired(toy, rules) == ("X1" if reason is None else None)
+    assert why_not(toy, "X1", rules, beside=X1_TOYS) == reason
+    assert fired(toy, rules, beside=X1_TOYS) == ("X1" if reason is None else None)
 
 
 @PRODUCTION
@@ -205,24 +241,25 @@ def test_x1_compares_in_one_unit(rules):
 # ---- X2
 
 
+X2 = [
+    ({"orig_ramcount": 3999}, 3638, None),  # 4001.8: 4001
+    ({"orig_ramcount": 3999}, 3637, "measured at or below the threshold"),  # 4000.7: 4000
+    ({"orig_ramcount": 4000}, 9000, "requested at or above the threshold"),
+    ({"orig_ramcount": None}, 9000, "no ramcount was requested"),
+    ({"orig_ramcount": 0}, 9000, None),
+    ({"orig_ramcount": 1, "ramunit": "MB"}, 9000, "unit of ramcount is not per core"),
+    ({"orig_ramcount": 1, "ramunit": None}, 9000, "unit of ramcount is not per core"),
+    ({"orig_ramcount": 1, "ramunit": "MBPerCoreFixed"}, 9000, "no new ramcount"),
+]
+X2_TOYS = [big(**task).job(1, maxpss=maxpss_mb * 1024) for task, maxpss_mb, _ in X2]
+
+
 @PRODUCTION
-@pytest.mark.parametrize(
-    ("task", "maxpss_mb", "reason"),
-    [
-        ({"orig_ramcount": 3999}, 3638, None),  # 4001.8: 4001
-        ({"orig_ramcount": 3999}, 3637, "measured at or below the threshold"),  # 4000.7: 4000
-        ({"orig_ramcount": 4000}, 9000, "requested at or above the threshold"),
-        ({"orig_ramcount": None}, 9000, "no ramcount was requested"),
-        ({"orig_ramcount": 0}, 9000, None),
-        ({"orig_ramcount": 1, "ramunit": "MB"}, 9000, "unit of ramcount is not per core"),
-        ({"orig_ramcount": 1, "ramunit": None}, 9000, "unit of ramcount is not per core"),
-        ({"orig_ramcount": 1, "ramunit": "MBPerCoreFixed"}, 9000, "no new ramcount"),
-    ],
-)
-def test_x2(rules, task, maxpss_mb, reason):
-    toy = big(**task).job(1, maxpss=maxpss_mb * 1024)
-    assert why_not(toy, "X2", rules) == reason
-    assert fired(toy, rules) == ("X2" if reason is None else None)
+@pytest.mark.parametrize("number", range(len(X2)))
+def test_x2(rules, number):
+    toy, (*_, reason) = X2_TOYS[number], X2[number]
+    assert why_not(toy, "X2", rules, beside=X2_TOYS) == reason
+    assert fired(toy, rules, beside=X2_TOYS) == ("X2" if reason is None else None)
 
 
 @PRODUCTION
@@ -302,40 +339,43 @@ def short(
     return toy.file(None, status="ready", nevents=events)
 
 
-@pytest.mark.parametrize(
-    ("toy", "config", "reason"),
-    [
-        (short(), SHORT, None),
-        (short(n_long=3), SHORT, "too few short jobs"),
-        (short(), SHORT | {"SCOUT_NUM_SHORT_managed": 0}, "number or cutoff off"),
-        (short(), SHORT | {"SCOUT_THR_SHORT_managed": 0}, "number or cutoff off"),
-        (short(), {"SCOUT_SHORT_EXECTIME_managed": 10}, "number or cutoff off"),
-        (short(), SHORT | {"SCOUT_SHORT_EXECTIME_managed": 9}, "too few short jobs"),
-        (short(nfiles=104), SHORT, None),  # 100 are new: not below 100
-        (short(nfiles=103), SHORT, "few jobs expected"),
-        (short(events=9500), SHORT, None),  # whatever their events are
-    ],
-)
+X4 = [
+    (short(), SHORT, None),
+    (short(n_long=3), SHORT, "too few short jobs"),
+    (short(), SHORT | {"SCOUT_NUM_SHORT_managed": 0}, "number or cutoff off"),
+    (short(), SHORT | {"SCOUT_THR_SHORT_managed": 0}, "number or cutoff off"),
+    (short(), {"SCOUT_SHORT_EXECTIME_managed": 10}, "number or cutoff off"),
+    (short(), SHORT | {"SCOUT_SHORT_EXECTIME_managed": 9}, "too few short jobs"),
+    (short(nfiles=104), SHORT, None),  # 100 are new: not below 100
+    (short(nfiles=103), SHORT, "few jobs expected"),
+    (short(events=9500), SHORT, None),  # whatever their events are
+]
+X4_TOYS = [toy for toy, *_ in X4]
+
+
+@pytest.mark.parametrize(("toy", "config", "reason"), X4)
 def test_x4_of_the_document(toy, config, reason):
     """too many short jobs ... and a large number of new jobs expected"""
-    assert why_not(toy, "X4", config=config) == reason
-    assert fired(toy, config=config) == ("X4" if reason is None else None)
+    assert why_not(toy, "X4", config=config, beside=X4_TOYS) == reason
+    assert fired(toy, config=config, beside=X4_TOYS) == ("X4" if reason is None else None)
 
 
-@pytest.mark.parametrize(
-    ("toy", "reason"),
-    [
-        (short(nfiles=100), None),
-        (short(nfiles=99), "few jobs expected"),
-        # 100 expected by events: 4 jobs x 100 of 400; the *smaller* of both counts
-        (short(events=9600), None),
-        (short(events=9500), "few jobs expected"),
-    ],
-)
+X4_ALL = [
+    (short(nfiles=100), None),
+    (short(nfiles=99), "few jobs expected"),
+    # 100 expected by events: 4 jobs x 100 of 400; the *smaller* of both counts
+    (short(events=9600), None),
+    (short(events=9500), "few jobs expected"),
+]
+X4_ALL_TOYS = [toy for toy, _ in X4_ALL]
+
+
+@pytest.mark.parametrize(("toy", "reason"), X4_ALL)
 def test_x4_counts_all_jobs(toy, reason):
     """min(expected_jobs, expected_jobs_event) < cut"""
-    assert why_not(toy, "X4", config=SHORT, short_cutoff_counts="all_jobs") == reason
-    deployed = why_not(toy, "X4", "production", config=SHORT)
+    asked: dict[str, Any] = {"config": SHORT, "beside": X4_ALL_TOYS}
+    assert why_not(toy, "X4", **asked, short_cutoff_counts="all_jobs") == reason
+    deployed = why_not(toy, "X4", "production", **asked)
     assert deployed == (reason or "never exhausts in production")
 
 
@@ -503,30 +543,31 @@ def lazy(rule: str = "US=2,NF=1", nfiles: int = 1000, n_low: int = 2, **job: Any
     return toy
 
 
+X5 = [
+    (lazy(), {}, None),
+    (lazy(n_low=1), {}, "within the general limit"),
+    (lazy(nfiles=101), {}, None),
+    (lazy(nfiles=100), {}, "within the general limit"),  # above the cutoff, not at it
+    (
+        lazy(nfiles=30).file(None, status="ready", nevents=10**4),
+        {},
+        None,
+    ),  # the *larger* counts
+    (lazy(), {"SCOUT_NUM_CPU_INEFFICIENT_managed": 0}, "within the general limit"),
+    (lazy(), {"SCOUT_NUM_CPU_INEFFICIENT_managed": 6}, "within the general limit"),
+    (lazy(), {"SCOUT_THR_CPU_INEFFICIENT_managed": 0}, "within the general limit"),
+    (lazy(cpuconsumptiontime=None), {}, "within the general limit"),
+    (lazy(), {"SCOUT_LOW_CPU_EFFICIENCY_managed": 49}, "within the general limit"),
+]
+X5_TOYS = [toy for toy, *_ in X5]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("toy", "change", "reason"),
-    [
-        (lazy(), {}, None),
-        (lazy(n_low=1), {}, "within the general limit"),
-        (lazy(nfiles=101), {}, None),
-        (lazy(nfiles=100), {}, "within the general limit"),  # above the cutoff, not at it
-        (
-            lazy(nfiles=30).file(None, status="ready", nevents=10**4),
-            {},
-            None,
-        ),  # the *larger* counts
-        (lazy(), {"SCOUT_NUM_CPU_INEFFICIENT_managed": 0}, "within the general limit"),
-        (lazy(), {"SCOUT_NUM_CPU_INEFFICIENT_managed": 6}, "within the general limit"),
-        (lazy(), {"SCOUT_THR_CPU_INEFFICIENT_managed": 0}, "within the general limit"),
-        (lazy(cpuconsumptiontime=None), {}, "within the general limit"),
-        (lazy(), {"SCOUT_LOW_CPU_EFFICIENCY_managed": 49}, "within the general limit"),
-    ],
-)
+@pytest.mark.parametrize(("toy", "change", "reason"), X5)
 def test_x5_general_limit(rules, toy, change, reason):
-    config = LAZY | change
-    assert why_not(toy, "X5", rules, config=config) == reason
-    assert fired(toy, rules, config=config) == ("X5" if reason is None else None)
+    asked: dict[str, Any] = {"config": LAZY | change, "beside": X5_TOYS}
+    assert why_not(toy, "X5", rules, **asked) == reason
+    assert fired(toy, rules, **asked) == ("X5" if reason is None else None)
 
 
 @BOTH

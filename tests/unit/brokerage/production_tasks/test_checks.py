@@ -10,9 +10,12 @@ import pytest
 from brokerlab.brokerage.engine.steps import rules_of
 from brokerlab.brokerage.production_tasks.ranking import checks, steps
 from brokerlab.brokerage.rules import ProductionRules
+from tests.unit.brokerage.production_jobs.book import cases
 from tests.unit.brokerage.production_tasks.world import (
     AT,
     TB,
+    Found,
+    ask,
     at,
     decided,
     endpoint,
@@ -51,16 +54,28 @@ def test_the_primary_list_is_of_nuclei_in_the_active_status() -> None:
     assert the_task(result)["nucleus"] == "C"
 
 
-@pytest.mark.parametrize("rules", RULE_SETS)
-@pytest.mark.parametrize(
-    ("files", "t1weight", "skipped"),
-    [(2001.0, None, True), (2001.0, 0, True), (2000.0, 0, False), (2001.0, -1, False)],
+@cases(
+    *(
+        (
+            ask(
+                world("A", "B", tasks=[task(t1weight=t1weight)], network_matrix=queued(files)),
+                rules,
+            ),
+            skipped,
+        )
+        for rules in RULE_SETS
+        for files, t1weight, skipped in (
+            (2001.0, None, True),
+            (2001.0, 0, True),
+            (2000.0, 0, False),
+            (2001.0, -1, False),
+        )
+    )
 )
 def test_long_transfer_backlogs_skip_unless_t1weight_is_negative(
-    rules: str, files: float, t1weight: int | None, skipped: bool
+    found: Found, expected: bool
 ) -> None:
-    tables = world("A", "B", tasks=[task(t1weight=t1weight)], network_matrix=queued(files))
-    assert (reasons(decided(tables, rules))["A"] == "transfer_backlog") is skipped
+    assert (reasons(found)["A"] == "transfer_backlog") is expected
 
 
 def test_the_backlog_is_the_sum_over_all_sources_of_the_last_hour() -> None:
@@ -93,38 +108,45 @@ def test_production_gives_no_decision_where_a_storage_is_missing() -> None:
     assert not result.nuclei["check"].has_nulls()
 
 
-@pytest.mark.parametrize("side", ["read", "write"])
-@pytest.mark.parametrize(
-    ("status", "document", "production"),
-    [
-        ("ON", False, False),
-        (None, False, False),
-        ("OFF", True, True),
-        ("TEST", True, True),
-        ("DRAIN", True, False),
-    ],
-)
-def test_read_wan_and_write_wan_must_be_on(
-    side: str, status: str | None, document: bool, production: bool
-) -> None:
+def stored(**columns: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return a world with another storage at nucleus A."""
     tables = world("A", "B")
-    tables["storage_endpoints"][0][f"{side}_wan"] = status
-    for rules, skipped in (("document", document), ("production", production)):
-        assert (reasons(decided(tables, rules))["A"] == f"{side}_wan_down") is skipped
+    tables["storage_endpoints"][0] |= columns
+    return tables
 
 
-@pytest.mark.parametrize(
-    ("free", "document", "production"),
-    [(100.0 * TB - 1, True, True), (100.0 * TB, True, False), (100.0 * TB + 1, False, False)],
+@cases(
+    *(
+        (ask(stored(**{f"{side}_wan": status}), rules), f"{side}_wan_down" if skipped else None)
+        for side in ("read", "write")
+        for status, document, production in (
+            ("ON", False, False),
+            (None, False, False),
+            ("OFF", True, True),
+            ("TEST", True, True),
+            ("DRAIN", True, False),
+        )
+        for rules, skipped in (("document", document), ("production", production))
+    )
 )
-def test_space_must_be_above_the_threshold_of_100_tb(
-    free: float, document: bool, production: bool
-) -> None:
+def test_read_wan_and_write_wan_must_be_on(found: Found, expected: str | None) -> None:
+    assert reasons(found)["A"] == expected
+
+
+@cases(
+    *(
+        (ask(stored(space_free=free), rules), skipped)
+        for free, document, production in (
+            (100.0 * TB - 1, True, True),
+            (100.0 * TB, True, False),
+            (100.0 * TB + 1, False, False),
+        )
+        for rules, skipped in (("document", document), ("production", production))
+    )
+)
+def test_space_must_be_above_the_threshold_of_100_tb(found: Found, expected: bool) -> None:
     """T5: equal to the threshold fails in the document and passes as deployed."""
-    tables = world("A", "B")
-    tables["storage_endpoints"][0]["space_free"] = free
-    assert (reasons(decided(tables))["A"] == "disk_space") is document
-    assert (reasons(decided(tables, "production"))["A"] == "disk_space") is production
+    assert (reasons(found)["A"] == "disk_space") is expected
 
 
 def test_expired_space_counts_and_what_must_stay_free_only_as_deployed() -> None:
@@ -194,16 +216,16 @@ def test_a_queue_belongs_to_the_nucleus_that_is_its_pandasite() -> None:
     assert reasons(decided(tables, "production", hints=["A_Q"])) == {"A": "no_queue", "B": None}
 
 
-@pytest.mark.parametrize(
-    ("found", "document", "production"), [(0, True, True), (1, True, False), (2, False, False)]
+@cases(
+    *(
+        (ask(with_input(replica("A", files), replica("B", 10)), rules), skipped)
+        for files, document, production in ((0, True, True), (1, True, False), (2, False, False))
+        for rules, skipped in (("document", document), ("production", production))
+    )
 )
-def test_the_local_fraction_of_the_size_must_be_larger(
-    found: int, document: bool, production: bool
-) -> None:
+def test_the_local_fraction_of_the_size_must_be_larger(found: Found, expected: bool) -> None:
     """T8: 10 % itself fails in the document and passes as deployed."""
-    tables = with_input(replica("A", found), replica("B", 10))
-    assert (reasons(decided(tables))["A"] == "input_size") is document
-    assert (reasons(decided(tables, "production"))["A"] == "input_size") is production
+    assert (reasons(found)["A"] == "input_size") is expected
 
 
 def test_the_fraction_is_asked_only_above_the_threshold_of_the_size() -> None:
@@ -212,12 +234,21 @@ def test_the_fraction_is_asked_only_above_the_threshold_of_the_size() -> None:
     assert reasons(decided(tables, settings={"INPUT_SIZE_THRESHOLD": 9}))["A"] == "input_size"
 
 
-@pytest.mark.parametrize(("total", "skipped"), [(100, False), (101, True)])
-def test_the_local_fraction_of_the_files_must_be_larger(total: int, skipped: bool) -> None:
+SMALL = {"asize": 1, "tsize": 1}
+
+
+@cases(
+    *(
+        (
+            ask(with_input(replica("A", 0, total, **SMALL), replica("B", total, total, **SMALL))),
+            skipped,
+        )
+        for total, skipped in ((100, False), (101, True))
+    )
+)
+def test_the_local_fraction_of_the_files_must_be_larger(found: Found, expected: bool) -> None:
     """T7: the number of files is compared with the threshold of their number."""
-    small = {"asize": 1, "tsize": 1}
-    tables = with_input(replica("A", 0, total, **small), replica("B", total, total, **small))
-    assert (reasons(decided(tables))["A"] == "input_files") is skipped
+    assert (reasons(found)["A"] == "input_files") is expected
 
 
 def test_only_the_primary_dataset_counts_with_taskbrokeronmaster() -> None:
@@ -246,24 +277,25 @@ def nobody_has_it(**columns: Any) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-@pytest.mark.parametrize(
-    ("columns", "waived"),
-    [
-        ({"iointensity": 200}, True),
-        ({"iointensity": 201}, False),
-        ({"iointensity": None}, True),
-        ({"iointensity": 201, "taskpriority": 800}, True),
-        ({"iointensity": 201, "taskpriority": 799}, False),
-        ({"iointensity": 201, "taskpriority": None}, False),
-    ],
-)
-def test_the_check_is_disabled_if_no_nucleus_passes(columns: dict[str, Any], waived: bool) -> None:
+def unplaced(**columns: Any) -> dict[str, list[dict[str, Any]]]:
     tables = nobody_has_it()
     tables["tasks"][0] |= columns
-    told = the_task(decided(tables))
-    assert told["outcome"] == ("nucleus" if waived else "no_candidates")
-    assert told["locality"] == ("waived" if waived else None)
-    assert told["stage"] == (None if waived else "input_size")
+    return tables
+
+
+@cases(
+    (ask(unplaced(iointensity=200)), True),
+    (ask(unplaced(iointensity=201)), False),
+    (ask(unplaced(iointensity=None)), True),
+    (ask(unplaced(iointensity=201, taskpriority=800)), True),
+    (ask(unplaced(iointensity=201, taskpriority=799)), False),
+    (ask(unplaced(iointensity=201, taskpriority=None)), False),
+)
+def test_the_check_is_disabled_if_no_nucleus_passes(found: Found, expected: bool) -> None:
+    told = the_task(found)
+    assert told["outcome"] == ("nucleus" if expected else "no_candidates")
+    assert told["locality"] == ("waived" if expected else None)
+    assert told["stage"] == (None if expected else "input_size")
 
 
 def test_a_large_input_is_not_waived_and_the_three_numbers_are_told() -> None:
@@ -296,13 +328,19 @@ def test_the_check_is_not_waived_while_a_nucleus_passes() -> None:
     assert reasons(result) == {"A": "nucleus_inactive", "B": None}
 
 
-@pytest.mark.parametrize(("days", "off"), [(7, False), (8, True)])
-def test_the_check_is_off_for_tasks_stuck_longer_than_the_period(days: int, off: bool) -> None:
-    tables = nobody_has_it(frozentime=AT.replace(day=31 - days + 1, month=5))
-    told = the_task(decided(tables, "production"))
+@cases(
+    *(
+        (ask(nobody_has_it(frozentime=AT.replace(day=31 - days + 1, month=5)), "production"), days)
+        for days in (7, 8)
+    )
+)
+def test_the_check_is_off_for_tasks_stuck_longer_than_the_period(
+    found: Found, expected: int
+) -> None:
+    told, off = the_task(found), expected == 8
     assert told["locality"] == ("off_period" if off else None)
     assert told["outcome"] == ("nucleus" if off else "no_candidates")
-    assert told["period_days_left"] == 7.0 - days
+    assert told["period_days_left"] == 7.0 - expected
 
 
 def test_input_that_no_site_can_send_is_not_brokered() -> None:
@@ -315,15 +353,24 @@ def test_input_that_no_site_can_send_is_not_brokered() -> None:
     assert result.findings["subject"].to_list() == ["in"]
 
 
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [("mc.1.a.b.log.x", {}), ("ddo.conditions", {}), ("in", {"pseudo": True})],
+@cases(
+    *(
+        (
+            ask(
+                world("A", datasets=[{"datasetname": name, "is_master": True} | column]),
+                "production",
+            ),
+            "nucleus",
+        )
+        for name, column in (
+            ("mc.1.a.b.log.x", {}),
+            ("ddo.conditions", {}),
+            ("in", {"pseudo": True}),
+        )
+    )
 )
-def test_conditions_logs_and_pseudo_datasets_do_not_count(
-    name: str, column: dict[str, Any]
-) -> None:
-    tables = world("A", datasets=[{"datasetname": name, "is_master": True} | column])
-    assert the_task(decided(tables, "production"))["outcome"] == "nucleus"
+def test_conditions_logs_and_pseudo_datasets_do_not_count(found: Found, expected: str) -> None:
+    assert the_task(found)["outcome"] == expected
 
 
 def test_a_task_with_a_nucleus_keeps_it_unchecked() -> None:

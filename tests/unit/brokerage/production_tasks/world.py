@@ -119,12 +119,61 @@ def decided(
     )
 
 
-def reasons(result: TaskDecisions) -> dict[str, str | None]:
+class Found:
+    """What is decided on a world, together with all that were asked about under the same rules and settings."""
+
+    def __init__(self, tables: dict[str, list[Row]], rules: str | ProductionRules, settings: Row):
+        self.tables, self.rules, self.settings = tables, rules, settings
+        self.waiting = WAITING.setdefault(repr((rules, sorted(settings.items()))), [])
+        self.waiting.append(self)
+        self.decided: dict[str, pl.DataFrame] = {}
+
+    @property
+    def nuclei(self) -> pl.DataFrame:
+        return self._decided("nuclei")
+
+    @property
+    def tasks(self) -> pl.DataFrame:
+        return self._decided("tasks")
+
+    def _decided(self, name: str) -> pl.DataFrame:
+        if self in self.waiting:
+            together: dict[str, list[Row]] = {}
+            for number, found in enumerate(self.waiting):
+                for table, rows in found.tables.items():
+                    together.setdefault(table, []).extend(
+                        row | {"snapshot": number} for row in rows
+                    )
+            result = decided(together, self.rules, self.settings)
+            for number, found in enumerate(self.waiting):
+                found.decided = {
+                    "nuclei": result.nuclei.filter(snapshot=number),
+                    "tasks": result.tasks.filter(snapshot=number),
+                }
+            self.waiting.clear()
+        return self.decided[name]
+
+
+WAITING: dict[str, list[Found]] = {}
+
+
+def ask(
+    tables: dict[str, list[Row]], rules: str | ProductionRules = "document", **settings: Any
+) -> Found:
+    """Ask what is decided on a world, each at an instant of its own; leave it as it is from now on.
+
+    Nothing is decided before the first answer is looked at. Ask while the module is imported (in the arguments of
+    ``parametrize``), and a module costs one decision per rule set and settings.
+    """
+    return Found(tables, rules, settings)
+
+
+def reasons(result: TaskDecisions | Found) -> dict[str, str | None]:
     """Return the first failed check of every nucleus of the one task."""
     return dict(result.nuclei.select("nucleus", pl.col("check").cast(pl.String)).iter_rows())
 
 
-def the_task(result: TaskDecisions) -> Row:
+def the_task(result: TaskDecisions | Found) -> Row:
     return result.tasks.row(0, named=True)
 
 
@@ -135,6 +184,6 @@ def would_help(result: TaskDecisions) -> list[str]:
     return [name for name in result.order["check"] if name in helps]
 
 
-def at(result: TaskDecisions, name: str) -> Row:
+def at(result: TaskDecisions | Found, name: str) -> Row:
     """Return the row of a nucleus of the one task."""
     return result.nuclei.filter(pl.col("nucleus") == name).row(0, named=True)
