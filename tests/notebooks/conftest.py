@@ -1,4 +1,4 @@
-"""A small synthetic archive for the notebooks, made once, and a run of notebooks that starts no kernel."""
+"""Small synthetic archives for the notebooks, made once, and a run of notebooks that starts no kernel."""
 
 import shutil
 
@@ -7,6 +7,7 @@ import pytest
 from brokerlab.report.kernel import Kernel
 from brokerlab.worlds import synthesise
 from tests.notebook_cells import run_cells
+from tests.notebooks.odd import synthesise_odd
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +16,12 @@ def archive(tmp_path_factory):
     folder = tmp_path_factory.mktemp("archives") / "small"
     synthesise(folder, jobs=20_000, days=28, seed=3)
     return folder
+
+
+@pytest.fixture(scope="session")
+def week(tmp_path_factory):
+    """A week of 4 000 jobs with odd names."""
+    return synthesise_odd(tmp_path_factory.mktemp("archives") / "week", jobs=4_000, days=7, seed=3)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from brokerlab.words import THIN
 PAGE_BYTES = 3_000_000
 PROSE_WORDS, PART_WORDS = 900, 350
 """Words outside tables: of a page, and of each of several parts; the aim is 600, lists of caveats need more."""
+TEXT_CHARS = 2048
+"""A name longer than this is cut."""
 
 
 def check_page(folder: Path) -> dict[str, Any]:
@@ -47,9 +50,20 @@ def check_page(folder: Path) -> dict[str, Any]:
     ids = re.findall(r'\bid="([^"]+)"', shown)
     assert len(ids) == len(set(ids))
     assert shown.count("<caption>") == shown.count("<table")
+    assert "<odd" not in html
+    assert [text for text in texts_of(page) if len(text) > TEXT_CHARS] == []
     for name in stored["numbers"]:
         assert (folder / "tables" / f"{name}.parquet").exists()
     return stored
+
+
+def texts_of(page: object) -> Iterator[str]:
+    """Yield every text of a page."""
+    if isinstance(page, str):
+        yield page
+    elif isinstance(page, dict | list):
+        for part in page.values() if isinstance(page, dict) else page:
+            yield from texts_of(part)
 
 
 def run(report: Any, params: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import pytest
 
 from brokerlab.errors import ConfigError, EmptyPeriodError
 from brokerlab.report import analysis_replay, run
-from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 0}
@@ -22,14 +21,6 @@ SECTIONS = [
     "Document against production rules",
     "Which settings matter",
 ]
-
-
-@pytest.fixture(scope="module")
-def week(tmp_path_factory):
-    """A week of 4 000 jobs."""
-    folder = tmp_path_factory.mktemp("archives") / "week"
-    synthesise(folder, jobs=4_000, days=7, seed=3)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -13,19 +13,10 @@ from brokerlab.report import brokerage_replay as report
 from brokerlab.report import run
 from brokerlab.report.publishing import results_of
 from brokerlab.rulesets import single_switches
-from brokerlab.worlds import synthesise
 from tests.notebooks.pages import check_page
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 10}
 KEYS = ["NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "NW_QUEUE_IMPORTANCE", "DISK_THRESHOLD"]
-
-
-@pytest.fixture(scope="module")
-def week(tmp_path_factory):
-    """A week of 4 000 jobs."""
-    folder = tmp_path_factory.mktemp("archives") / "week"
-    synthesise(folder, jobs=4_000, days=7, seed=3)
-    return folder
 
 
 @pytest.fixture(scope="module")

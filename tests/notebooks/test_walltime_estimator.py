@@ -16,8 +16,8 @@ from brokerlab.estimators.walltime.logs import BOUND, MEDIAN, LogComparison
 from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.report import run
 from brokerlab.report import walltime_estimator as report
-from brokerlab.worlds import synthesise
 from tests.notebooks import pages
+from tests.notebooks.odd import synthesise_odd
 from tests.notebooks.pages import check_page
 
 QUICK = {"n_boot": 100, "max_jobs": 300, "models": ["hierarchy"]}
@@ -94,9 +94,9 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A small synthetic archive."""
+    """A small synthetic archive with odd names."""
     folder = tmp_path_factory.mktemp("archives") / "small"
-    synthesise(folder, jobs=1_500, days=7, seed=3)
+    synthesise_odd(folder, jobs=1_500, days=7, seed=3)
     return str(folder)
 
 

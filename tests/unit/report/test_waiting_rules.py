@@ -20,6 +20,7 @@ def page_of(archive: Archive, out: Path, **asked: Any) -> dict[str, Any]:
     """Run the report and return its results, thin spaces made plain."""
     asked = {"every": "12h", "n_boot": 50, **asked}
     pages.run(report, report.Params(archive=str(archive.path), out_dir=str(out), **asked))
+    pages.check_page(out)
     text = (out / "results.json").read_text(encoding="utf-8")
     stored: dict[str, Any] = json.loads(text.replace(THIN, ""))
     return stored
