@@ -7,8 +7,9 @@ evaluate any probability exactly, not only the quantiles that are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -50,8 +51,18 @@ class Mixture:
         p = noise_cdf(ln, self.sd, self.tail_share, self.tail_scale, self.tail_sign)
         return np.asarray((self.weight * p).sum(axis=1))
 
-    def quantile(self, level: float) -> FloatArray:
-        """Return the value that is not exceeded with probability ``level``, one per task."""
+    def quantiles(self, levels: Sequence[float]) -> FloatArray:
+        """Return the values that are not exceeded with each probability, (tasks, levels); all are sought together."""
+        each: dict[str, Any] = {
+            name: np.repeat(array, len(levels), axis=0)
+            for name, array in vars(self).items()
+            if name != "tail_sign"
+        }
+        result = replace(self, **each).quantile(np.tile(levels, len(self.sd)))
+        return result.reshape(-1, len(levels))
+
+    def quantile(self, level: FloatArray) -> FloatArray:
+        """Return the value that is not exceeded with probability ``level``, of each task its own."""
         noise = self._noise_quantile(level)
         parts = self.scale * (np.exp(self.mean + noise[:, None]) - self.offset[:, None])
         used = self.weight > 0
@@ -59,7 +70,7 @@ class Mixture:
         high = np.maximum(np.where(used, parts, -np.inf).max(axis=1), 0.0)
         return self._between(low, high, level)
 
-    def _between(self, low: FloatArray, high: FloatArray, level: float) -> FloatArray:
+    def _between(self, low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArray:
         """Find the root between two bounds by false position with the Illinois step."""
         f_low, f_high = self._miss(low, level), self._miss(high, level)
         first, at_low = low, f_low >= 0  # that many jobs are at the lower bound, e.g. at 0
@@ -78,12 +89,12 @@ class Mixture:
             was_below = below.astype(np.int64)
         return np.asarray(np.where(at_low, first, x))
 
-    def _miss(self, value: FloatArray, level: float) -> FloatArray:
+    def _miss(self, value: FloatArray, level: FloatArray) -> FloatArray:
         """Compare -ln(share above ``value``) with the wanted one: close to a line in the tails."""
         above = np.maximum(1 - self.cdf(value), 1e-14)
         return np.asarray(np.log1p(-level) - np.log(above))
 
-    def _noise_quantile(self, level: float) -> FloatArray:
+    def _noise_quantile(self, level: FloatArray) -> FloatArray:
         """Invert the noise itself: every mixture quantile lies between those of its parts."""
         reach = 12 * self.sd + 25 * self.tail_scale
         low, high = -reach, reach.copy()
@@ -338,7 +349,7 @@ def _quantiles(frame: pl.DataFrame, queues: pl.DataFrame, quantity: str) -> dict
     """Return the quantiles of one quantity, one column per level."""
     values = evaluate(
         frame, queues, quantity,
-        lambda mixture, _: np.column_stack([mixture.quantile(q) for q in QUANTILES]),
+        lambda mixture, _: mixture.quantiles(QUANTILES),
     )  # fmt: skip
     names = [f"{quantity}_q{round(1000 * q)}" for q in QUANTILES]
     return {name: values[:, i] for i, name in enumerate(names)}
