@@ -1,8 +1,6 @@
 """Long work: each task ends with its result, its error or its killed process; results are kept whole or not at all."""
 
 import os
-import signal
-import warnings
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -11,14 +9,7 @@ import pytest
 
 from brokerlab.errors import WARNED, BrokerlabWarning, DataError, warn_once
 from brokerlab.long_work import CORES, Kept, cores_for, in_processes
-
-
-def times(shared: int, task: int) -> int:
-    if task == 0:
-        raise ValueError("nothing to multiply")
-    if task < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shared * task
+from tests.unit.long_work_toys import core, times, warns
 
 
 def test_a_killed_process_or_an_error_takes_its_own_task_and_no_other():
@@ -27,14 +18,6 @@ def test_a_killed_process_or_an_error_takes_its_own_task_and_no_other():
     assert str(ended[0]) == "nothing to multiply"
     assert isinstance(ended[-1], BrokenProcessPool)
     assert list(in_processes(times, 10, [], workers=2)) == []
-
-
-def warns(_shared: int, task: int) -> list[str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for message in ("said before", f"new in {task}"):
-            warn_once(message)
-    return [str(one.message) for one in caught]
 
 
 def test_what_was_warned_of_is_not_repeated_in_other_processes():
@@ -65,10 +48,6 @@ def test_results_are_kept_whole_or_not_at_all(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="name a folder that can be made"):
         Kept(tmp_path / "file")
-
-
-def core(_shared: int, _task: int) -> tuple[int, ...]:
-    return tuple(os.sched_getaffinity(0))
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")

@@ -224,8 +224,13 @@ def test_a_damaged_result_is_made_again_and_no_half_result_stays(tmp_path):
         Store.at(tmp_path / "file", Toy())
 
 
-def test_a_failing_setting_is_missing_and_the_rest_goes_on():
-    gaps = calibrated(Toy(fails=(56,)))
+@pytest.fixture(scope="module")
+def gaps():
+    """One setting of it fails."""
+    return calibrated(Toy(fails=(56,)))
+
+
+def test_a_failing_setting_is_missing_and_the_rest_goes_on(gaps):
     assert [one.reason for one in gaps.missing] == ["DataError: no simulation at 56"]
     assert f"{CAP} = 56" not in set(gaps.tried["setting"])
     assert gaps.verdict.kind == "change"
@@ -235,15 +240,14 @@ def test_a_failing_setting_is_missing_and_the_rest_goes_on():
         calibrated(Toy(fails=(150,)))
 
 
-def test_a_world_that_cannot_be_read_is_a_setting_that_is_missing():
+def test_a_world_that_cannot_be_read_is_a_setting_that_is_missing(gaps):
     class Unread(Toy):
         def together(self, *_):
             raise InsufficientDataError("no job in this period")
 
-    expected = calibrated(Toy(fails=(56,)))
     result = calibrated(Unread(fails=(56,)))
-    assert [one.reason for one in result.missing] == [one.reason for one in expected.missing]
-    assert result.tried.equals(expected.tried)
+    assert [one.reason for one in result.missing] == [one.reason for one in gaps.missing]
+    assert result.tried.equals(gaps.tried)
 
 
 def test_settings_that_fail_side_by_side_are_simulated_one_by_one():

@@ -154,9 +154,9 @@ def test_jobs_that_were_never_made_are_counted(seen, plan, what_if):
 def test_runs_are_added_where_few_leave_it_open(what_if):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
     world = what_if.world(PERIODS[0])
-    few = simulation.validate(world, seeds=(4, 5), most_runs=2, repeats=2)
+    few = simulation.validate(world, seeds=(5, 6), most_runs=2, repeats=2)
     assert (few.ok, few.open, few.runs) == (False, True, 2)
-    more = simulation.validate(world, seeds=(4, 5), repeats=2)
+    more = simulation.validate(world, seeds=(5, 6), repeats=2)
     assert more.ok
     assert 2 < more.runs <= 64
     half = replace(world, capacity=world.capacity.with_columns(pl.col("slots") // 2))
