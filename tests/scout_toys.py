@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -209,6 +209,28 @@ class Toy:
         """Return the jobs that defined a parameter."""
         found = self.result(rules, **keywords).tags.filter(pl.col("parameter") == parameter)
         return found["pandaid"].to_list()
+
+
+def together(toys: Sequence[Toy]) -> Toy:
+    """Return toys of one task each as one: toy n is task n, its ids and queues are its own."""
+    whole = Toy()
+    for name in vars(whole):
+        getattr(whole, name).clear()
+    for number, toy in enumerate(toys):
+        for name, rows in vars(toy).items():
+            getattr(whole, name).extend(_in_toy(number, row) for row in rows)
+    return whole
+
+
+def _in_toy(number: int, row: dict[str, Any]) -> dict[str, Any]:
+    own = {"jeditaskid": number} if "jeditaskid" in row else {}
+    for name in ("pandaid", "datasetid", "masterid"):
+        if row.get(name) is not None:
+            own[name] = 1000 * number + row[name]
+    for name in ("panda_queue", "computingsite"):
+        if row.get(name) is not None:
+            own[name] = f"{number}/{row[name]}"
+    return row | own
 
 
 def settings(values: Mapping[str, Any] | None) -> Config:

@@ -13,7 +13,14 @@ import pytest
 from brokerlab import scouts
 from brokerlab.scouts.parameters import jobs_of_files
 from brokerlab.units import KB, MB
-from tests.scout_toys import Toy, at, settings
+from tests.scout_toys import Toy, at, settings, together
+
+
+def values(column: str, toys: dict[Any, Toy], rules: str = "document") -> dict[Any, Any]:
+    """Return a parameter of toys of one task each, answered at once."""
+    found = together([*toys.values()]).result(rules).parameters.sort("jeditaskid")
+    return dict(zip(toys, found[column], strict=True))
+
 
 # ---- events
 
@@ -44,16 +51,21 @@ def test_cputime_is_never_negative(seconds):
     assert (found["cputime"], found["cputimeunit"]) == (0, "mHS06sPerEvent")
 
 
-@pytest.mark.parametrize(
-    ("site", "cputime"), [("FAST", 1080), ("NOPOWER", 540), ("ZERO", 540), ("UNKNOWN", 540)]
-)
-def test_corepower_is_that_of_the_resource(site, cputime):
+def test_corepower_is_that_of_the_resource():
     """003, cpuTime: where corePower is the HS06 core-power at the computing resource
 
     10 where it is not known.
     """
-    toy = Toy().queue("FAST", 20.0).queue("NOPOWER", None).queue("ZERO", 0.0)
-    assert toy.job(1, computingsite=site).parameters()["cputime"] == cputime
+    expected = {"FAST": 1080, "NOPOWER": 540, "ZERO": 540, "UNKNOWN": 540}
+    toys = {
+        site: Toy()
+        .queue("FAST", 20.0)
+        .queue("NOPOWER", None)
+        .queue("ZERO", 0.0)
+        .job(1, computingsite=site)
+        for site in expected
+    }
+    assert values("cputime", toys) == expected
 
 
 def test_cpu_efficiency_defaults_to_90():
@@ -63,19 +75,17 @@ def test_cpu_efficiency_defaults_to_90():
     assert Toy(cpuefficiency=None).job(1).parameters()["cputime"] == 486  # 32 400 / 100 x 1.5
 
 
-@pytest.mark.parametrize(
-    ("columns", "cores"),
-    [
+def test_cores_are_those_used():
+    """003, cpuTime: coreCount is the number of CPU cores that the job used"""
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
         ({"actualcorecount": 2, "corecount": 8, "jobmetrics": "coreCount=4"}, 2),
         ({"actualcorecount": None, "corecount": 8, "jobmetrics": "a=1 coreCount=4 coreCount=5"}, 4),
         ({"actualcorecount": None, "corecount": 8, "jobmetrics": "corecount=4"}, 8),
         ({"actualcorecount": None, "corecount": 0}, 1),
         ({"actualcorecount": None, "corecount": None}, 1),
-    ],
-)
-def test_cores_are_those_used(columns, cores):
-    """003, cpuTime: coreCount is the number of CPU cores that the job used"""
-    assert Toy().job(1, events=1000, **columns).parameters()["cputime"] == 54 * cores
+    )
+    toys = {str(columns): Toy().job(1, events=1000, **columns) for columns, _ in cases}
+    assert values("cputime", toys) == {str(columns): 54 * cores for columns, cores in cases}
 
 
 def test_cores_of_zero_were_reported_by_the_pilot():
@@ -99,23 +109,22 @@ def test_95th_percentile():
     assert toy.parameters()["exec_time"] == 7200
 
 
-@pytest.mark.parametrize(("events", "cputime"), [(40, 5400), (39, None)])
-def test_ten_events_per_core_are_enough(events, cputime):
+def test_ten_events_per_core_are_enough():
     """003, cpuTime: with nEvents 10 × coreCount
 
     The sign is lost on the page: at least.
     """
-    toy = Toy().job(1, 3600, events=events, actualcorecount=4)
-    assert toy.parameters()["cputime"] == cputime  # 144 000 / 40 x 1.5
+    toys = {events: Toy().job(1, 3600, events=events, actualcorecount=4) for events in (40, 39)}
+    assert values("cputime", toys) == {40: 5400, 39: None}  # 144 000 / 40 x 1.5
 
 
-@pytest.mark.parametrize(("seconds", "cputime"), [(21_600, 64_800), (21_599, None)])
-def test_few_events_count_from_six_hours_on(seconds, cputime):
+def test_few_events_count_from_six_hours_on():
     """003, cpuTime: with fewer nEvents but endTime-startTime 6h
 
     The sign is lost on the page: at least.
     """
-    assert Toy().job(1, seconds, events=5).parameters()["cputime"] == cputime
+    toys = {seconds: Toy().job(1, seconds, events=5) for seconds in (21_600, 21_599)}
+    assert values("cputime", toys) == {21_600: 64_800, 21_599: None}
 
 
 def test_other_scouts_are_ignored():
@@ -157,22 +166,20 @@ def test_fixed_cputime_is_not_overwritten(unit):
     assert found["ramcount"] == 1100
 
 
-@pytest.mark.parametrize(
-    ("asked", "events", "unit"),
-    [
+def test_unit_follows_the_value_not_the_request():
+    """003, cpuTime: cpuTimeUnit is a task parameter for the unit of cpuTime
+
+    The new value may need the other prefix.
+    """
+    cases: tuple[tuple[dict[str, Any], int, str | None], ...] = (
         ({"orig_cputimeunit": "mHS06sPerEvent"}, 100, "HS06sPerEvent"),
         ({"orig_cputimeunit": "HS06sPerEvent"}, 6000, "mHS06sPerEvent"),
         ({"orig_cputime": 5}, 100, "HS06sPerEvent"),
         ({"orig_cputime": 0}, 100, None),
         ({}, 100, None),
-    ],
-)
-def test_unit_follows_the_value_not_the_request(asked, events, unit):
-    """003, cpuTime: cpuTimeUnit is a task parameter for the unit of cpuTime
-
-    The new value may need the other prefix.
-    """
-    assert Toy(**asked).job(1, events=events).parameters()["cputimeunit"] == unit
+    )
+    toys = {str(asked): Toy(**asked).job(1, events=events) for asked, events, _ in cases}
+    assert values("cputimeunit", toys) == {str(asked): unit for asked, _, unit in cases}
 
 
 def test_efficiency_of_zero_disables_scaling():
@@ -255,12 +262,17 @@ def test_75th_percentile_of_output_per_event():
     assert toy.tags("outDiskCount") == [4]
 
 
-@pytest.mark.parametrize("unit", ["kBPerEvent", "kB"])
-@pytest.mark.parametrize(("events", "known"), [(10, True), (9, False)])
-def test_jobs_of_few_events_do_not_set_outdiskcount(unit, events, known):
+def test_jobs_of_few_events_do_not_set_outdiskcount():
     """003, outDiskCount and workDiskCount: Scout jobs with less than ten events are ignored."""
-    toy = Toy(outdiskunit=unit).job(1, events=events, outputfilebytes=events * 50 * KB)
-    assert (toy.parameters()["outdiskcount"] is not None) == known
+    toys = {
+        (unit, events): Toy(outdiskunit=unit).job(
+            1, events=events, outputfilebytes=events * 50 * KB
+        )
+        for unit in ("kBPerEvent", "kB")
+        for events in (10, 9)
+    }
+    for (unit, events), count in values("outdiskcount", toys).items():
+        assert (count is not None) == (events == 10), (unit, events)
 
 
 def test_largest_work_directory():
@@ -273,13 +285,16 @@ def test_largest_work_directory():
     assert (found["workdiskcount"], found["workdiskunit"]) == (90, "MB")
 
 
-@pytest.mark.parametrize(("preset", "kept"), [(91, 91), (90, 90), (89, 90), (None, 90)])
-def test_a_larger_preset_work_directory_is_kept(preset, kept):
+def test_a_larger_preset_work_directory_is_kept():
     """003, outDiskCount and workDiskCount: scout jobs don’t overwrite the preset workDisCount
     value when the measured value is smaller
     """
-    toy = Toy(workdiskcount=preset).job(1, jobmetrics=f"workDirSize={90 * MB}")
-    assert toy.parameters()["workdiskcount"] == kept
+    kept = {91: 91, 90: 90, 89: 90, None: 90}
+    toys = {
+        preset: Toy(workdiskcount=preset).job(1, jobmetrics=f"workDirSize={90 * MB}")
+        for preset in kept
+    }
+    assert values("workdiskcount", toys) == kept
 
 
 # ---- ioIntensity and diskIO
@@ -430,9 +445,27 @@ def checked(
     toy: Toy, rules: str = "document", *, config: dict[str, Any] | None = None, **switches: Any
 ) -> dict[str, Any]:
     """Return the verdict on the only task."""
+    (found,) = verdicts({0: toy}, rules, config=config, **switches).values()
+    return found
+
+
+def verdicts(
+    toys: dict[Any, Toy],
+    rules: str = "document",
+    *,
+    config: dict[str, Any] | None = None,
+    **switches: Any,
+) -> dict[Any, dict[str, Any]]:
+    """Return the verdicts on toys of one task each, answered at once."""
+    toy = together([*toys.values()])
     result = toy.result(rules, config=config, **switches)
     found = scouts.exhausted({"tasks": toy.tables()[2]}, scouts=result, config=settings(config))
-    return found.verdicts.row(0, named=True)
+    return dict(zip(toys, found.verdicts.sort("jeditaskid").to_dicts(), strict=True))
+
+
+def rules_of(toys: dict[Any, Toy], rules: str = "document", **settings: Any) -> dict[Any, Any]:
+    """Return the checks that stop toys, null where none does."""
+    return {case: row["rule"] for case, row in verdicts(toys, rules, **settings).items()}
 
 
 def few_to_come(**job: Any) -> Toy:
@@ -448,15 +481,16 @@ def test_the_checks_need_no_number_of_new_jobs():
     assert checked(toy, checks_need_new_jobs=True)["status"] == "scouting"
 
 
-@pytest.mark.parametrize(("leak", "status"), [(11, "exhausted"), (10, "scouting")])
-def test_huge_leaks(leak, status):
+def test_huge_leaks():
     """003, exhausted: huge memory leaks (the threshold is defined as SCOUT_MEM_LEAK_PER_CORE_<activity> in
     gdpconfig)
     """
-    config = {"SCOUT_MEM_LEAK_PER_CORE_managed": 10}
-    toy = few_to_come(memory_leak=leak)
-    assert checked(toy, config=config)["status"] == status
-    assert checked(toy, "production", config=config)["status"] == "scouting"
+    asked: dict[str, Any] = {"config": {"SCOUT_MEM_LEAK_PER_CORE_managed": 10}}
+    toys = {leak: few_to_come(memory_leak=leak) for leak in (11, 10)}
+    found = {leak: row["status"] for leak, row in verdicts(toys, **asked).items()}
+    assert found == {11: "exhausted", 10: "scouting"}
+    deployed = verdicts(toys, "production", **asked)
+    assert {row["status"] for row in deployed.values()} == {"scouting"}
 
 
 SHORT = {"SCOUT_THR_SHORT_managed": 100, "SCOUT_SHORT_EXECTIME_managed": 10}
@@ -478,63 +512,57 @@ def short(
     return toy.file(None, status="ready", nevents=10**5)
 
 
-@pytest.mark.parametrize(
-    ("toy", "rule"),
-    [
-        (short(), "X4"),  # half of them: the page names no number
-        (short(n_short=1), None),
-        (short(queue="Q"), None),  # the input is copied
-    ],
-)
-def test_too_many_short_jobs(toy, rule):
+def test_too_many_short_jobs():
     """003, exhausted: too many short jobs without being enforced to copy input files to scratch disk"""
-    assert checked(toy, config=SHORT)["rule"] == rule
-    assert checked(toy, config=SHORT, default_short_tenths=0)["rule"] is None
-    assert checked(toy, config=SHORT | {"SCOUT_NUM_SHORT_managed": 3})["rule"] == rule
+    toys = {
+        "half": short(),  # half of them: the page names no number
+        "a quarter": short(n_short=1),
+        "copied": short(queue="Q"),  # the input is copied
+    }
+    expected = {"half": "X4", "a quarter": None, "copied": None}
+    assert rules_of(toys, config=SHORT) == expected
+    assert rules_of(toys, config=SHORT, default_short_tenths=0) == dict.fromkeys(toys)
+    assert rules_of(toys, config=SHORT | {"SCOUT_NUM_SHORT_managed": 3}) == expected
 
 
-@pytest.mark.parametrize(
-    ("nfiles", "used", "document", "all_jobs"),
-    [
-        (104, 4, "X4", "X4"),
-        (103, 4, None, "X4"),  # 103 in all, four of them have run: 99 are new
-        (1000, 901, None, "X4"),
-        (1000, 900, "X4", "X4"),
-    ],
-)
-def test_many_new_jobs_are_expected(nfiles, used, document, all_jobs):
+def test_many_new_jobs_are_expected():
     """003, exhausted: and a large number of new jobs expected (the cutoff is defined as
     SCOUT_THR_SHORT_<activity> in gdpconfig)
     """
-    toy = short(nfiles=nfiles, used=used)
-    assert checked(toy, config=SHORT)["rule"] == document
-    assert checked(toy, config=SHORT, short_cutoff_counts="all_jobs")["rule"] == all_jobs
+    expected = {
+        (104, 4): "X4",
+        (103, 4): None,  # 103 in all, four of them have run: 99 are new
+        (1000, 901): None,
+        (1000, 900): "X4",
+    }
+    toys = {(nfiles, used): short(nfiles=nfiles, used=used) for nfiles, used in expected}
+    assert rules_of(toys, config=SHORT) == expected
+    all_jobs = rules_of(toys, config=SHORT, short_cutoff_counts="all_jobs")
+    assert all_jobs == dict.fromkeys(toys, "X4")
 
 
 CHANGE = SHORT | {"SCOUT_CHANGE_SR_managed": True}
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("US=3,NE=100,NF=3,MF=9", "US=3,NE=100,MF=9"),
-        ("US=3,NE=100,NG=3", "US=3,NE=100"),
-        ("US=3,NE=100,MF=9", None),
-    ],
-)
-def test_the_split_rule_changes_instead(before, after):
+def test_the_split_rule_changes_instead():
     """003, exhausted: If tasks meet the above condition and specify nGBPerJob or nFilesPerJob, and
     SCOUT_CHANGE_SR_<activity> is defined in gdpconfig, the system will automatically remove those
     parameters, rather than sending them to exhausted.
     """
-    found = checked(short(before), config=CHANGE)
-    changed = found["action"] == "change_split_rule"
-    assert (changed, found["rule"]) == ((True, None) if after else (False, "X4"))
-    assert found["splitrule"] == (after or before)
-    production = checked(
-        short(before), "production", config=CHANGE | {"SCOUT_NUM_SHORT_managed": 5}
-    )
-    assert production["splitrule"].endswith("MF=200") == ("MF" in before)
+    after = {
+        "US=3,NE=100,NF=3,MF=9": "US=3,NE=100,MF=9",
+        "US=3,NE=100,NG=3": "US=3,NE=100",
+        "US=3,NE=100,MF=9": None,
+    }
+    toys = {before: short(before) for before in after}
+    for before, found in verdicts(toys, config=CHANGE).items():
+        changed = found["action"] == "change_split_rule"
+        expected = (True, None) if after[before] else (False, "X4")
+        assert (changed, found["rule"]) == expected, before
+        assert found["splitrule"] == (after[before] or before)
+    production = verdicts(toys, "production", config=CHANGE | {"SCOUT_NUM_SHORT_managed": 5})
+    for before, found in production.items():
+        assert found["splitrule"].endswith("MF=200") == ("MF" in before), before
 
 
 def test_tasks_that_must_copy_do_not_meet_the_condition():
@@ -564,51 +592,55 @@ def test_jobs_that_will_grow_are_excused(rule, limit, fires):
     assert (as_deployed["rule"] == "X4") == (limit == 100)
 
 
-@pytest.mark.parametrize(
-    ("preset", "document", "production"),
-    [(180, None, None), (179, "X1", None), (720, None, None), (721, "X1", None), (0, None, None)],
-)
-def test_cputime_so_different(preset, document, production):
+def test_cputime_so_different():
     """003, exhausted: the calculated ramCount or cpuTime so different from preset values
 
     2400 s x 10 / 100 events x 1.5 = 360. The page names no number: the factor of
     SCOUT_WRONG_CPUTIME_THRESHOLD, 2.
     """
-    toy = Toy(orig_cputime=preset, nfiles=1000, splitrule="US=3,NF=1").job(1, 2400)
-    assert checked(toy)["rule"] == document
-    assert checked(toy, "production")["rule"] == production
-    assert checked(toy, wrong_cputime="exceeds_and_long")["rule"] is None
+    expected = {180: None, 179: "X1", 720: None, 721: "X1", 0: None}
+    toys = {
+        preset: Toy(orig_cputime=preset, nfiles=1000, splitrule="US=3,NF=1").job(1, 2400)
+        for preset in expected
+    }
+    assert rules_of(toys) == expected
+    assert rules_of(toys, "production") == dict.fromkeys(toys)
+    assert rules_of(toys, wrong_cputime="exceeds_and_long") == dict.fromkeys(toys)
 
 
-@pytest.mark.parametrize(
-    ("preset", "document", "production"),
-    [(550, None, None), (549, "X2", None), (2200, None, None), (2201, "X2", None)],
-)
-def test_ramcount_so_different(preset, document, production):
+def test_ramcount_so_different():
     """003, exhausted: the calculated ramCount or cpuTime so different from preset values
 
     ramCount is 1000 x 1.1 MB.
     """
-    toy = Toy(orig_ramcount=preset, nfiles=1000, splitrule="US=3,NF=1").job(1, maxpss=1000 * 1024)
-    assert checked(toy)["rule"] == document
-    assert checked(toy, "production")["rule"] == production
-    assert checked(toy, wrong_ramcount="crosses_line")["rule"] is None
+    expected = {550: None, 549: "X2", 2200: None, 2201: "X2"}
+    toys = {
+        preset: Toy(orig_ramcount=preset, nfiles=1000, splitrule="US=3,NF=1").job(
+            1, maxpss=1000 * 1024
+        )
+        for preset in expected
+    }
+    assert rules_of(toys) == expected
+    assert rules_of(toys, "production") == dict.fromkeys(toys)
+    assert rules_of(toys, wrong_ramcount="crosses_line") == dict.fromkeys(toys)
 
 
-@pytest.mark.parametrize(("cpu", "rule"), [(359, "X5"), (360, None)])
-def test_very_low_cpu_efficiency(cpu, rule):
+def test_very_low_cpu_efficiency():
     """003, exhausted: very low CPU efficiency (the threshold is defined as a task parameter
     minCpuEfficiency)
     """
     # a second more of 3600: 10 %, and what is above 10 % is rounded up to 11 %
-    toy = Toy(splitrule="US=3,NF=1,MC=11", nfiles=1000).job(1, 3600, cpuconsumptiontime=cpu + 1)
-    assert checked(toy)["rule"] == rule
+    toys = {
+        cpu: Toy(splitrule="US=3,NF=1,MC=11", nfiles=1000).job(1, 3600, cpuconsumptiontime=cpu + 1)
+        for cpu in (359, 360)
+    }
+    assert rules_of(toys) == {359: "X5", 360: None}
 
 
-@pytest.mark.parametrize(("cpu", "rule"), [(7201, "X6"), (7200, None)])
-def test_cpus_that_were_not_allocated(cpu, rule):
+def test_cpus_that_were_not_allocated():
     """003, exhausted: non-allocated CPUs being abused, e.g. multi-core jobs running on single-core resources
 
     More than twice the time of the cores.
     """
-    assert checked(few_to_come(cpuconsumptiontime=cpu))["rule"] == rule
+    toys = {cpu: few_to_come(cpuconsumptiontime=cpu) for cpu in (7201, 7200)}
+    assert rules_of(toys) == {7201: "X6", 7200: None}

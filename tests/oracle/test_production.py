@@ -21,7 +21,7 @@ def test_functions() -> None:
     vectors.check(
         "prod_functions",
         {
-            **prod_facts.FUNCTIONS,
+            **prod_facts.functions(cases),
             **prod_match.FUNCTIONS,
             **prod_nuclei.FUNCTIONS,
             **prod_pairs.FUNCTIONS,

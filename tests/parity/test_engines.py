@@ -182,13 +182,22 @@ def test_duckdb_on_parquet(
     same(everything(parquet(tables, tmp_path)), polars_says)
 
 
-@pytest.mark.parametrize("engine", [lambda tables: tables, relations], ids=["polars", "duckdb"])
-def test_chunks_of_tasks_have_each_task_once(
-    engine: Engine, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="session")
+def of_tasks_with_files(tables: Tables) -> tuple[Tables, dict[str, pl.DataFrame]]:
+    """Return the tables without tasks that have no file, and what Polars says of them."""
     with_files = tables[2].join(tables[1], on="jeditaskid", how="semi")
     known = (*tables[:2], with_files, *tables[3:])
-    whole = everything(known)
+    return known, everything(known)
+
+
+@pytest.mark.parametrize("engine", [lambda tables: tables, relations], ids=["polars", "duckdb"])
+def test_chunks_of_tasks_have_each_task_once(
+    engine: Engine,
+    tables: Tables,
+    of_tasks_with_files: tuple[Tables, dict[str, pl.DataFrame]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, whole = of_tasks_with_files
     monkeypatch.setattr(carry, "CHUNK_ROWS", tables[1].height // 4)
     jobs, files, _, datasets, _, _ = engine(known)
     chunks = deal(jobs, files, datasets, {}).map(lambda chunk: set(chunk["files"]["jeditaskid"]))

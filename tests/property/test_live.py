@@ -116,6 +116,11 @@ def held_under_settings(
 ) -> None:
     """Hold what is answered under the settings prepared, under others, and under both at once, to what ``decide`` says."""
     config, other = configs
+    whole = {
+        (world, settings.digest): decided(world, settings)
+        for world in by_world
+        for settings in configs
+    }
     alike = dict.fromkeys(by_world, 0)
     apart = dict(zip(by_world, (0, 1, 1), strict=True))
     for now, settings, of in (
@@ -126,7 +131,7 @@ def held_under_settings(
         asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
         ranked = now.decide(asked, together(by_world))
         for world in by_world:
-            held_to(ranked, world, decided(world, settings[of[world]]))
+            held_to(ranked, world, whole[world, settings[of[world]].digest])
         hopeful = now.decide(asked, together(by_world), hopeless=False)
         assert_frame_equal(hopeful.queues, ranked.queues, check_exact=True)
         left = ranked.outcomes.join(hopeful.outcomes, on=[*TASK, "world"], how="anti")

@@ -7,8 +7,11 @@ import pytest
 
 from brokerlab.brokerage import full_chain
 from brokerlab.brokerage.rules import ProductionRules
+from tests.unit.brokerage.production_jobs.book import cases
 from tests.unit.brokerage.production_tasks.world import (
+    Found,
     Row,
+    ask,
     at,
     decided,
     frames,
@@ -47,16 +50,22 @@ def chain_world(fullchain: str | None, parent: Row | None) -> dict[str, list[Row
     return tables
 
 
-@pytest.mark.parametrize(("fullchain", "flag", "place", "document", "production"), WORKED)
-def test_the_worked_cases(
-    fullchain: str | None, flag: str | None, place: str | None, document: str, production: str
-) -> None:
-    parent = {"fullchain": flag, "nucleus": place} if place else None
-    for rules, expected in (("document", document), ("production", production)):
-        result = decided(chain_world(fullchain, parent), rules)
-        passed = result.nuclei.filter(pl.col("check").is_null()).sort("position")
-        assert "".join(passed["nucleus"]) == expected, rules
-        assert the_task(result)["outcome"] == ("nucleus" if expected else "no_candidates")
+@cases(
+    *(
+        (
+            ask(
+                chain_world(chain, {"fullchain": flag, "nucleus": place} if place else None), rules
+            ),
+            expected,
+        )
+        for chain, flag, place, document, production in WORKED
+        for rules, expected in (("document", document), ("production", production))
+    )
+)
+def test_the_worked_cases(found: Found, expected: str) -> None:
+    passed = found.nuclei.filter(pl.col("check").is_null()).sort("position")
+    assert "".join(passed["nucleus"]) == expected
+    assert the_task(found)["outcome"] == ("nucleus" if expected else "no_candidates")
 
 
 def test_the_reason_tells_which_rule() -> None:

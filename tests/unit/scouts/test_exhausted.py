@@ -14,7 +14,7 @@ from brokerlab import scouts
 from brokerlab.scouts import ExhaustedResult
 from brokerlab.scouts.exhausted import each_check, edit_split_rule
 from brokerlab.units import MB
-from tests.scout_toys import Toy, settings
+from tests.scout_toys import Toy, settings, together
 
 PRODUCTION = pytest.mark.parametrize("rules", ["production"])
 BOTH = pytest.mark.parametrize("rules", ["document", "production"])
@@ -58,28 +58,6 @@ def checked(
             use_exhausted=use_exhausted,
         )
     return ANSWERS[asked]
-
-
-def together(toys: Sequence[Toy]) -> Toy:
-    """Return toys of one task each as one: toy n is task n, its ids and queues are its own."""
-    whole = Toy()
-    for name in vars(whole):
-        getattr(whole, name).clear()
-    for number, toy in enumerate(toys):
-        for name, rows in vars(toy).items():
-            getattr(whole, name).extend(_in_toy(number, row) for row in rows)
-    return whole
-
-
-def _in_toy(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    own = {"jeditaskid": number} if "jeditaskid" in row else {}
-    for name in ("pandaid", "datasetid", "masterid"):
-        if row.get(name) is not None:
-            own[name] = 1000 * number + row[name]
-    for name in ("panda_queue", "computingsite"):
-        if row.get(name) is not None:
-            own[name] = f"{number}/{row[name]}"
-    return row | own
 
 
 def verdict(toy: Toy, rules: str = "document", **keywords: Any) -> dict[str, Any]:
