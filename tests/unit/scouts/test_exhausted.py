@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -579,17 +580,21 @@ def test_x5_own_limit_crashes_the_deployed_release():
     assert checked(lazy(), "production").trace["note"].null_count() == 7
 
 
+BUSY = {rule: lazy(rule, outputfilebytes=0) for rule in ("US=2,NF=1", "US=2,NF=1,MC=50")}
+"""1024 kB / 1000 s: rounded up to 2."""
+
+
 @BOTH
 @pytest.mark.parametrize("rule", ["US=2,NF=1", "US=2,NF=1,MC=50"])
 @pytest.mark.parametrize(("limit", "excused"), [(1, True), (2, False), (0, False), (None, False)])
 def test_x5_excuses_busy_io(rules, rule, limit, excused):
     """iointensity > io: then it is only reported"""
-    toy = lazy(rule, outputfilebytes=0)  # 1024 kB / 1000 s: rounded up to 2
+    toy = BUSY[rule]
     config = LAZY | (
         {} if limit is None else {"SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_managed": limit}
     )
     expected = "excused by its ioIntensity" if excused else None
-    assert why_not(toy, "X5", rules, config=config) == expected
+    assert why_not(toy, "X5", rules, config=config, beside=[*BUSY.values()]) == expected
 
 
 @BOTH
@@ -617,27 +622,27 @@ def test_x5_without_io_intensity_is_not_excused(rules):
 
 # ---- X6
 
+TWICE = "not above twice duration times cores"
+
+
+X6 = {(8001, 4): None, (8000, 4): TWICE, (1, 0): None, (None, 4): TWICE}
+X6_TOYS = {
+    (cpu, cores): big().job(1, 1000, cpuconsumptiontime=cpu, actualcorecount=cores)
+    for cpu, cores in X6
+}
+
 
 @BOTH
-@pytest.mark.parametrize(
-    ("cpu", "cores", "reason"),
-    [
-        (8001, 4, None),
-        (8000, 4, "not above twice duration times cores"),
-        (1, 0, None),
-        (None, 4, "not above twice duration times cores"),
-    ],
-)
-def test_x6(rules, cpu, cores, reason):
+@pytest.mark.parametrize("case", X6)
+def test_x6(rules, case):
     """non-allocated CPUs being abused, e.g. multi-core jobs running on single-core resources"""
-    toy = big().job(1, 1000, cpuconsumptiontime=cpu, actualcorecount=cores)
-    assert why_not(toy, "X6", rules) == reason
+    assert why_not(X6_TOYS[case], "X6", rules, beside=[*X6_TOYS.values()]) == X6[case]
 
 
 @BOTH
 def test_x6_without_times(rules):
     toy = big().job(1, None, cpuconsumptiontime=9000)
-    assert why_not(toy, "X6", rules) == "not above twice duration times cores"
+    assert why_not(toy, "X6", rules) == TWICE
 
 
 # ---- X7
@@ -655,6 +660,14 @@ def partly(n_bad: int, rule: str = "US=2,NF=1,SS=8") -> Toy:
 
 
 OK_RATE = {"SCOUT_MIN_OK_RATE_EXHAUSTED_managed": 0.5}
+PARTLY = {n_bad: partly(n_bad) for n_bad in (6, 5, 3, 2, 0)}
+
+
+@cache
+def succeeds(rules: str) -> dict[int, bool]:
+    """Return which of these tasks the scouts let go on."""
+    found = together([*PARTLY.values()]).result(rules, config=OK_RATE).parameters
+    return dict(zip(PARTLY, found.sort("jeditaskid")["succeeded"], strict=True))
 
 
 @BOTH
@@ -664,9 +677,21 @@ OK_RATE = {"SCOUT_MIN_OK_RATE_EXHAUSTED_managed": 0.5}
 )
 def test_x7(rules, n_bad, rule, succeeded):
     """success_rate < rate -> tobroken; rate <= success_rate < SS/10 -> exhausted; >= SS/10 -> go on"""
-    toy = partly(n_bad)
-    assert toy.parameters(rules, config=OK_RATE)["succeeded"] is succeeded
-    assert fired(toy, rules, config=OK_RATE) == rule
+    toy = PARTLY[n_bad]
+    assert fired(toy, rules, config=OK_RATE, beside=[*PARTLY.values()]) == rule
+    assert succeeds(rules)[n_bad] is succeeded
+
+
+FIVE = {
+    rule: partly(5, rule)
+    for rule in (
+        "US=2,NF=1,SS=8",
+        "US=2,NF=1",
+        "US=2,NF=1,SS=5",
+        "US=2,NF=1,SS=4",
+        "US=3,NF=1,SS=8",
+    )
+}
 
 
 @BOTH
@@ -681,7 +706,8 @@ def test_x7(rules, n_bad, rule, succeeded):
     ],
 )
 def test_x7_off(rules, rule, config, reason):
-    assert why_not(partly(5, rule), "X7", rules, config=config) == reason
+    toy = FIVE[rule]
+    assert why_not(toy, "X7", rules, config=config, beside=[*FIVE.values()]) == reason
 
 
 # ---- many tasks
