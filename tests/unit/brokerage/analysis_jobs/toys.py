@@ -9,6 +9,7 @@ from typing import Any
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.gdpconfig import Config
+from tests.unit.brokerage.production_jobs.book import own_columns
 
 Row = dict[str, Any]
 
@@ -114,6 +115,12 @@ class Found:
         self._queues: dict[str, Row] = {}
         self._first: dict[str, str | None] = {}
         self._task: Row = {}
+
+    def __repr__(self) -> str:
+        """Name the case: what its task and queues have that no other has, and the settings."""
+        of_task, *_ = own_columns(self.world.rows["tasks"], TASK)
+        of_queues = own_columns(self.world.rows.get("queues", []), QUEUE)
+        return f"{of_task} at {of_queues} {self.settings or ''}"
 
     def queues(self) -> dict[str, Row]:
         """Return what is said of each queue: ``check, rank`` and, where weighed, all that is reported."""

@@ -19,7 +19,7 @@ import pytest
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import JobRules, ProductionRules
-from tests.brokerage_toys import TASK, Row, World
+from tests.brokerage_toys import QUEUE_ROW, TASK, TASK_ROW, Row, World
 
 NAMES = {
     "panda_queue", "unified_name", "computingsite", "preassigned_site", "pandasite", "nucleus", "site_name", "src",
@@ -79,6 +79,12 @@ class Found:
         self.tasks: dict[int, Row] = {}
         book.waiting.append(self)
 
+    def __repr__(self) -> str:
+        """Name the case: what its task and queues have that no other has, and the settings."""
+        of_task, *_ = own_columns(self.world.tables["tasks"], TASK_ROW)
+        of_queues = own_columns(self.world.tables.get("queues", []), QUEUE_ROW)
+        return f"{of_task} at {of_queues} {self.book.settings or ''}"
+
     def queues(self, task: int = TASK) -> dict[str, Row]:
         """Return what is said of each queue: ``check, weight, rank`` and, where weighed, its factors and counts."""
         self._decide()
@@ -130,6 +136,11 @@ def answer(asked: Sequence[Found], decisions: Decisions, *, hint: bool = False) 
         ids = range(first, first + PER_WORLD)
         found.by_task = {id_ - first: queues.get(id_, {}) for id_ in ids if id_ in tasks}
         found.tasks = {id_ - first: tasks[id_] for id_ in ids if id_ in tasks}
+
+
+def own_columns(rows: Sequence[Row], usual: Row) -> list[Row]:
+    """Return what rows have that is not as usual."""
+    return [{k: v for k, v in row.items() if k not in usual or v != usual[k]} for row in rows]
 
 
 BOOKS: dict[str, Book] = {}
