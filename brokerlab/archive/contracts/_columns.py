@@ -23,8 +23,8 @@ MAX_JSON = 1_048_576
 """Longest JSON text [characters]; also the limit of columns carried through."""
 MAX_TAGS = 16 * MAX_JSON
 """Longest JSON text [characters] of the software of a queue; ``ALL`` holds every tag of the grid."""
-MOST = {"B": 10**18, "kB": 10**15, "MB": 10**12}
-"""Largest whole number by unit, an exabyte: no job, queue or dataset has more, and times cores it stays below 2**63."""
+MOST = {"B": 10**18, "kB": 10**15, "MB": 10**12, "kB/s": 10**10, "events": 10**12}
+"""Largest whole number by unit, an exabyte, 10 TB/s: no job, queue or dataset has more, and times cores, or in millionths, it stays below 2**63."""
 FIRST_TIME = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 """Times outside of these are misread or invented; Python knows none after the last."""

@@ -215,7 +215,9 @@ class Maker:
         self.tables |= self._job_tables(counts)
         if not self.archive.has("job_stats"):
             return
-        known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
+        known = recorded_counts(
+            self.archive.joinable("job_stats"), self.instants, parents=self.parents
+        )
         covered = pl.DataFrame({"snapshot": known.changes.clock.snapshots})
         self.notes.append(
             f"numbers of jobs are those recorded in job_stats at {len(covered):,} of {len(self.instants):,} instants"

@@ -51,6 +51,7 @@ def test_derived_tables_are_marked_named_and_not_written(written, make_jobs):
         assert view == [(whole.scan(table).select(pl.len()).collect().item(), True)]
         names = whole.scan(table).collect_schema().names()
         assert list(getattr(whole, table).columns) == names
+        assert len(getattr(whole, table)) == whole.scan(table).collect().height > 0
         assert {*names} - {"approximate"} == {*polars_schema(table)} - {"approximate"}
     assert "derived from jobs: tasks, datasets, files, queues" in repr(whole)
     whole.verify()

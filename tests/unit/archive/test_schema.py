@@ -78,7 +78,10 @@ def test_booleans(values, expected):
     ],
 )
 def test_whole_numbers_may_arrive_as_floats(make_jobs, values, expected):
-    assert validate("jobs", make_jobs(3, nevents=values))["nevents"].to_list() == expected
+    assert (
+        validate("jobs", make_jobs(3, outputfilebytes=values))["outputfilebytes"].to_list()
+        == expected
+    )
 
 
 @pytest.mark.parametrize("value", ["1.5", "x", "nan", "inf", "99999999999999999999"])
@@ -300,9 +303,9 @@ def test_known_names_in_another_letter_case_are_refused(table, column, value, me
     assert problems_of_values(table, pl.DataFrame({column: [meant, "of my own"]})) == []
 
 
-@pytest.mark.parametrize(("table", "column", "most"), [("jobs", "maxpss", 10**15), ("tasks", "ramcount", 10**12), ("files", "fsize", 10**18)])  # fmt: skip
+@pytest.mark.parametrize(("table", "column", "most"), [("jobs", "maxpss", 10**15), ("tasks", "ramcount", 10**12), ("files", "fsize", 10**18), ("jobs", "diskio", 10**10), ("files", "nevents", 10**12)])  # fmt: skip
 def test_nobody_has_more_than_an_exabyte(table, column, most):
-    """Memory near 2**62 was below 0 times eight cores."""
+    """Memory near 2**62 was below 0 times eight cores, and so were rates in millionths."""
     assert problems_of_values(table, pl.DataFrame({column: [most]})) == []
     for value in (most + 1, 2**62):
         message = f"{column} {value} is more than there is, allowed: up to {most}"
