@@ -31,6 +31,7 @@ RULES = [
     AnalysisRules("production", cap_rt_effective=True, bad_jobs_mode="all", new_weight="document"),
 ]
 NAMES = ["document", "production", "mixed"]
+DECIDED: dict[str, AnalysisDecisions] = {}
 
 
 @cache
@@ -40,7 +41,11 @@ def batch(name: str) -> AnalysisDecisions:
 
 
 def ask(made: World, queue: str, rules: str | AnalysisRules = "document") -> Explanation:
-    return explain(made.decided(rules), jeditaskid=1, panda_queue=queue)
+    """Explain a queue of a world; the same world is decided once."""
+    asked = repr((made.rows, rules))
+    if asked not in DECIDED:
+        DECIDED[asked] = made.decided(rules)
+    return explain(DECIDED[asked], jeditaskid=1, panda_queue=queue)
 
 
 def of(names: dict[str, Any], *keys: str) -> list[Any]:
