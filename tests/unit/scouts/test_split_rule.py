@@ -17,6 +17,7 @@ from brokerlab.scouts.settings import (
     tag_value,
 )
 from brokerlab.units import GB
+from tests.examples import examples
 from tests.twins.scout_formulas import parse
 
 
@@ -134,7 +135,7 @@ def test_what_is_removed_is_gone_and_the_rest_stays(rule: str | None, tag: str) 
         assert tag_value(new, other) == tag_value(rule, other)
 
 
-@settings(derandomize=True, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(RULE | st.text(max_size=30), max_size=20))
 def test_columns_equal_the_scalar_form(rules: list[str | None]) -> None:
     frame = pl.DataFrame({"splitrule": rules}, schema={"splitrule": pl.String})
