@@ -6,7 +6,7 @@ memory than a few columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -286,22 +286,22 @@ def profile(archive: Archive) -> Profile:
     Returns:
         The frames; shown are the things to look at.
     """
-    names = [name for name in STORED if archive.manifest.counts.get(name)]
-    tables, columns, outliers, duplicates, gaps = [], [], [], [], []
-    for name in names:
-        table = _Table(archive, name)
+    counts = archive.manifest.counts
+    tables = {name: _Table(archive, name) for name in STORED if counts.get(name)}
+    coverages, columns, outliers, duplicates, gaps = [], [], [], [], []
+    for table in tables.values():
         result = table.columns()
         columns += result
         outliers += table.outliers(result)
         duplicates += table.duplicates()
         coverage, holes = table.coverage(result)
-        tables.append(coverage)
+        coverages.append(coverage)
         gaps += holes
-    joins = [row for join in JOINS if join.table in names for row in _match(archive, join, names)]
+    joins = [row for join in JOINS if join.table in tables for row in _match(tables, join)]
     return Profile(
         name=archive.path.name,
         synthetic=archive.synthetic,
-        tables=pl.DataFrame(tables, schema=_TABLES),
+        tables=pl.DataFrame(coverages, schema=_TABLES),
         columns=pl.DataFrame(columns, schema=_COLUMNS),
         joins=pl.DataFrame(joins, schema=_JOINS),
         outliers=pl.DataFrame(outliers, schema=_OUTLIERS),
@@ -316,7 +316,8 @@ class _Table:
     def __init__(self, archive: Archive, name: str) -> None:
         self.archive = archive
         self.name = name
-        self.rows = _rows(archive, name)
+        self.rows = archive.sql(f"from {_quote(name)}")
+        self.count = archive.manifest.counts[name]
         self.types = dict(archive.scan(name).collect_schema())
         self.about = {row["column"]: row for row in describe(name).iter_rows(named=True)}
         keys = [key for key in key_columns(name) if key in self.types]
@@ -331,17 +332,16 @@ class _Table:
 
     def columns(self) -> list[dict[str, Any]]:
         """Count and range every column."""
-        (rows,) = _one(self.rows, "count(*)")
         names = list(self.types)
         made = []
         for i in range(0, len(names), COUNTED_TOGETHER):
-            made += self.counted(names[i : i + COUNTED_TOGETHER], rows)
+            made += self.counted(names[i : i + COUNTED_TOGETHER])
         measured = [row for row in made if _is_measured(row)]
         for i in range(0, len(measured), TOGETHER):
             self.add_percentiles(measured[i : i + TOGETHER])
         return made
 
-    def counted(self, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
+    def counted(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Count and range some columns in one query."""
         wanted = []
         for name in names:
@@ -362,9 +362,9 @@ class _Table:
                     "column": name,
                     "type": about.get("type") or str(self.types[name]),
                     "unit": _unit(about.get("unit")),
-                    "rows": rows,
-                    "nulls": rows - known,
-                    "null_share": (rows - known) / rows,
+                    "rows": self.count,
+                    "nulls": self.count - known,
+                    "null_share": (self.count - known) / self.count,
                     "zeros": None if not_zero is None else known - not_zero,
                     "different": different,
                     "null_means": about.get("null"),
@@ -497,30 +497,27 @@ class _Table:
         ]
 
 
-def _match(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str, Any]]:
+def _match(tables: Mapping[str, _Table], join: Join) -> list[dict[str, Any]]:
     """Count the rows and keys that are found in the other table."""
-    types = archive.scan(join.table).collect_schema()
-    if any(column not in types for column in join.columns):
+    table, other = tables[join.table], tables.get(join.other)
+    if any(column not in table.types for column in join.columns):
         return []
     about: dict[str, Any] = {
         "table": join.table,
         "key": ", ".join(join.columns),
         "other": f"{join.other}.{', '.join(join.other_columns)}",
     }
-    table = _rows(archive, join.table)
-    (rows,) = _one(table, "count(*)")
-    left = _keys(table, join.columns, "a").set_alias("left_keys")
-    known, n_keys = _one(left, "sum(n), count(*)")
-    known = int(known or 0)
-    about |= {"rows": rows, "null_rows": rows - known, "keys": n_keys}
-    if join.other not in names:
-        return [about]
-    right = _keys(_rows(archive, join.other), join.other_columns, "b").set_alias("right_keys")
+    left = _keys(table.rows, join.columns, "a").set_alias("left_keys")
+    of_left = "coalesce(sum(left_keys.n), 0)::bigint, count(*)"
+    if other is None:
+        known, n_keys = _one(left, of_left)
+        return [about | {"rows": table.count, "null_rows": table.count - known, "keys": n_keys}]
+    right = _keys(other.rows, join.other_columns, "b").set_alias("right_keys")
     (all_keys,) = _one(right, "count(*)")
     numbers = range(len(join.columns))
     both = left.join(right, " and ".join(f"a{i} = b{i}" for i in numbers), how="left")
-    matched, matched_keys = _one(both.filter("b0 is not null"), "sum(left_keys.n), count(*)")
-    matched = int(matched or 0)
+    of_both = "coalesce(sum(left_keys.n) filter (b0 is not null), 0)::bigint, count(b0)"
+    known, n_keys, matched, matched_keys = _one(both, f"{of_left}, {of_both}")
     lost: list[tuple[Any, ...]] = []
     if matched < known:
         keys = ", ".join(f"a{i}" for i in numbers)
@@ -529,6 +526,9 @@ def _match(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str,
     return [
         about
         | {
+            "rows": table.count,
+            "null_rows": table.count - known,
+            "keys": n_keys,
             "matched_rows": matched,
             "matched_share": matched / known if known else None,
             "matched_keys": matched_keys,
@@ -536,10 +536,6 @@ def _match(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str,
             "unmatched": [", ".join(map(_text, row)) for row in lost],
         }
     ]
-
-
-def _rows(archive: Archive, table: str) -> duckdb.DuckDBPyRelation:
-    return archive.sql(f"from {_quote(table)}")
 
 
 def _one(rows: duckdb.DuckDBPyRelation, wanted: str) -> tuple[Any, ...]:
