@@ -14,10 +14,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what is typed finds an archive."""
+    made = tmp_path_factory.mktemp("typed")
+    synthesise(made / "data" / "demo", jobs=800, days=3, seed=1)
+    return made
+
+
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")  # wrong policies are told
-def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synthesise(tmp_path / "data" / "demo", jobs=800, days=3, seed=1)
-    monkeypatch.chdir(tmp_path)
+def test_examples_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     blocks = re.findall(r"```python\n(.*?)```", EXAMPLES, flags=re.DOTALL)
     assert len(blocks) == 10
     names: dict[str, object] = {}
@@ -41,9 +48,8 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
-def test_the_first_minute_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synthesise(tmp_path / "data" / "demo", jobs=800, days=3, seed=1)
-    monkeypatch.chdir(tmp_path)
+def test_the_first_minute_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) == 2
     names: dict[str, object] = {}

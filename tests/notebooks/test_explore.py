@@ -8,13 +8,24 @@ from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, EmptyPeriodError
 from brokerlab.report import explore as report
 from brokerlab.report import kit, run
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
+
+JOBS = 3_000
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_kernels():
     """Let this notebook have a kernel of its own, as for a reader."""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """A week of a few jobs."""
+    folder = tmp_path_factory.mktemp("archives") / "few"
+    synthesise(folder, jobs=JOBS, days=7, seed=3)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +62,18 @@ def test_the_page_has_an_answer(stored):
 
 def test_every_job_is_counted_once(stored, numbers):
     values = stored["values"]
-    assert values["jobs"] == 20_000
+    assert values["jobs"] == JOBS
     for name in ("statuses", "shares", "queues"):
-        assert sum(row["jobs"] for row in numbers[name]) == 20_000
+        assert sum(row["jobs"] for row in numbers[name]) == JOBS
     for name in ("waits", "waits_by_share"):
-        assert sum(row["jobs"] for row in numbers[name]) == 20_000
+        assert sum(row["jobs"] for row in numbers[name]) == JOBS
     for row in numbers["needs"]:
-        assert row["jobs"] + row["unknown"] == 20_000
+        assert row["jobs"] + row["unknown"] == JOBS
         assert row["p05"] <= row["median"] <= row["p95"] <= row["p99"] <= row["largest"]
         bins = sum(each["jobs"] for each in numbers["bins"] if each["quantity"] == row["quantity"])
         assert bins <= row["jobs"]
     counts = [values[name] for name in ("n_ended", "stopped", "alive")]
-    assert sum(counts) == 20_000
+    assert sum(counts) == JOBS
 
 
 def test_failures_add_up(stored, numbers):
@@ -76,7 +87,7 @@ def test_failures_add_up(stored, numbers):
 
 def test_the_profile_is_on_the_page(numbers):
     tables = {row["table"]: row["rows"] for row in numbers["tables"]}
-    assert tables["jobs"] == 20_000
+    assert tables["jobs"] == JOBS
     assert {row["table"] for row in numbers["columns"]} == set(tables)
     by_task = next(row for row in numbers["joins"] if row["other"] == "tasks.jeditaskid")
     assert by_task["matched_share"] == 1.0
@@ -90,12 +101,15 @@ def test_the_command_repeats_the_run(stored):
 ODD = {"Q1": "A<b>&", "Q2": "line\nbreak", "Q3": "💥", "Q4": "=1+1"}
 
 
-def test_jobs_alone_at_queues_with_odd_names(tmp_path):
+@pytest.mark.parametrize("task", [None, 1])
+def test_jobs_alone_at_queues_with_odd_names(task, tmp_path):
+    """Of no task or of one, of which nothing more is known."""
     n = 40
     number = pl.int_range(n, eager=True)
     created = pl.datetime(2026, 3, 1) + number * pl.duration(hours=1)
     jobs = pl.select(
         pandaid=number + 1,
+        jeditaskid=pl.lit(task, pl.Int64),
         jobstatus=pl.when(number % 5 == 0).then(pl.lit("failed")).otherwise(pl.lit("finished")),
         prodsourcelabel=pl.lit("user"),
         computingsite=("Q" + (number % 4 + 1).cast(pl.String)).replace(ODD),
@@ -110,8 +124,9 @@ def test_jobs_alone_at_queues_with_odd_names(tmp_path):
     out = tmp_path / "out"
     pages.run(report, report.Params(archive=str(tmp_path / "jobs"), out_dir=str(out)))
     page = check_page(out)["page"]
+    jobs = "40 jobs" if task is None else "40 jobs of 1 task"
     assert page["verdict"]["sentence"] == (
-        "40 jobs at 4 queues; 20.0 % failed; nothing odd in the tables."
+        f"{jobs} at 4 queues; 20.0 % failed; nothing odd in the tables."
     )
     html = (out / "index.html").read_text(encoding="utf-8")
     assert "A&lt;b&gt;&amp;" in html
@@ -120,7 +135,8 @@ def test_jobs_alone_at_queues_with_odd_names(tmp_path):
     waited = next(s for s in page["sections"] if s["title"] == "Where jobs waited, and why")
     assert "Why is not known" in waited["blocks"][0]["text"]
     (absent,) = [text for text in page["cannot_tell"] if text.startswith("Not in the archive")]
-    assert absent == "Not in the archive: queues. Keys into them are not checked."
+    tables = "queues" if task is None else "tasks and queues"
+    assert absent == f"Not in the archive: {tables}. Keys into them are not checked."
 
 
 @pytest.mark.real_data

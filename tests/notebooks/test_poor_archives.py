@@ -96,6 +96,7 @@ ALIKE = {
     ("analysis-replay", "odd_names"),
     ("brokerage-replay", "odd_names"),
     ("walltime-estimator", "odd_names"),
+    ("explore", "one_task"),
     ("waiting-rules", "one_task"),
     ("network-curve", "one_task"),
     ("network-curve", "all_null"),
