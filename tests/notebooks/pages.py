@@ -50,11 +50,16 @@ def check_page(folder: Path) -> dict[str, Any]:
     ids = re.findall(r'\bid="([^"]+)"', shown)
     assert len(ids) == len(set(ids))
     assert shown.count("<caption>") == shown.count("<table")
-    assert "<odd" not in html
-    assert [text for text in texts_of(page) if len(text) > TEXT_CHARS] == []
     for name in stored["numbers"]:
         assert (folder / "tables" / f"{name}.parquet").exists()
     return stored
+
+
+def check_names(folder: Path) -> None:
+    """Hold a run's page to what it does with odd names."""
+    stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert "<odd" not in (folder / "index.html").read_text(encoding="utf-8")
+    assert [text for text in texts_of(stored["page"]) if len(text) > TEXT_CHARS] == []
 
 
 def texts_of(page: object) -> Iterator[str]:

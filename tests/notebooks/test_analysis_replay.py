@@ -33,6 +33,7 @@ def done(week, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(done):
+    pages.check_names(done.folder)
     return json.loads((done.folder / "results.json").read_text())
 
 

@@ -13,7 +13,7 @@ from brokerlab.report import brokerage_replay as report
 from brokerlab.report import run
 from brokerlab.report.publishing import results_of
 from brokerlab.rulesets import single_switches
-from tests.notebooks.pages import check_page
+from tests.notebooks.pages import check_names, check_page
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 10}
 KEYS = ["NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "NW_QUEUE_IMPORTANCE", "DISK_THRESHOLD"]
@@ -36,6 +36,7 @@ def done(week, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stored(done):
+    check_names(done.folder)
     return check_page(done.folder)
 
 

@@ -17,7 +17,7 @@ from brokerlab.report.kit import VARIABLE
 from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.odd import odd_names
-from tests.notebooks.pages import check_page
+from tests.notebooks.pages import check_names, check_page
 
 Change = Callable[[str, pl.DataFrame], pl.DataFrame | None]
 
@@ -167,6 +167,7 @@ def test_too_little_is_an_answer(
         answered = False
     assert can_run(archive)[name] == answered
     stored = check_page(tmp_path)
+    check_names(tmp_path)
     page = stored["page"]
     made = "Made from the jobs, as the archive lacks them: "
     assert [text.startswith(made) for text in page["cannot_tell"]].count(True) == bool(

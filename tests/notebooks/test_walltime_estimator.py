@@ -18,7 +18,7 @@ from brokerlab.report import run
 from brokerlab.report import walltime_estimator as report
 from tests.notebooks import pages
 from tests.notebooks.odd import synthesise_odd
-from tests.notebooks.pages import check_page
+from tests.notebooks.pages import check_names, check_page
 
 QUICK = {"n_boot": 100, "max_jobs": 300, "models": ["hierarchy"]}
 
@@ -108,6 +108,7 @@ def done(data, small, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(done):
+    check_names(done.folder)
     return check_page(done.folder)
 
 
