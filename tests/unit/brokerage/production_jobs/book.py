@@ -194,7 +194,10 @@ def parent(world: World, name: str, *children: Mapping[str, Any], **columns: Any
 
 def cases(*pairs: tuple[Found, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Parametrise a test by ``found`` and what is ``expected``."""
-    ids = [f"{number}-{expected}"[:40] for number, (_, expected) in enumerate(pairs)]
+    known = (
+        sorted(value) if isinstance(value, set) else value for _, value in pairs
+    )  # a set has no order
+    ids = [f"{number}-{value}"[:40] for number, value in enumerate(known)]
     return pytest.mark.parametrize(("found", "expected"), pairs, ids=ids)
 
 
