@@ -96,13 +96,11 @@ ALIKE = {
     ("analysis-replay", "odd_names"),
     ("brokerage-replay", "odd_names"),
     ("walltime-estimator", "odd_names"),
-    ("explore", "one_task"),
-    ("waiting-rules", "one_task"),
     ("network-curve", "one_task"),
     ("network-curve", "all_null"),
     ("workflow-pilots", "jobs_only"),
 }
-"""Reports whose own tests have odd names or one task, and reports that read nothing of what such an archive lacks: pages as those of `odd_names` but for the names."""
+"""Reports whose own tests have odd names; and reports that read nothing of what such an archive lacks: their pages are those of `odd_names` but for the names."""
 
 
 @pytest.fixture(scope="module")

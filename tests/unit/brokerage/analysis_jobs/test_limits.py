@@ -100,7 +100,7 @@ def test_an_unknown_site_that_is_no_endpoint_is_ignored(found: Found, expected: 
     *(
         (ask(World(excludedsite=[pattern], limitedsites=True).queue("SITE_Q")), check)
         for pattern, check in (
-            ("SITE_Q", "excluded"), ("ITE_Q", None), ("ITE*", "excluded"), ("", None), ("*", "excluded"),
+            ("SITE_Q", "excluded"), ("ITE*", "excluded"), ("", None), ("*", "excluded"),
             ("Q*SITE", None),
         )
     )
@@ -108,6 +108,11 @@ def test_an_unknown_site_that_is_no_endpoint_is_ignored(found: Found, expected: 
 def test_patterns_of_lists(found: Found, expected: str | None) -> None:
     """With ``*`` anywhere in the name, without it the whole name; the empty one never."""
     assert found.checks()["SITE_Q"] == expected
+
+
+def test_a_part_of_a_name_is_no_pattern() -> None:
+    world = World(excludedsite=["ITE_Q"], limitedsites=True).queue("SITE_Q")
+    assert world.checks() == {"SITE_Q": None}
 
 
 def test_pilots_of_test_tasks_do_not_matter() -> None:

@@ -150,17 +150,18 @@ class Found:
     def _decide(self) -> None:
         if self not in self.waiting:
             return
-        decisions = decided_of([found.world for found in self.waiting], self.rules, **self.settings)
+        asked = [*self.waiting]
+        self.waiting.clear()  # what cannot be decided fails once
+        decisions = decided_of([found.world for found in asked], self.rules, **self.settings)
         for row in decisions.tasks.to_dicts():
-            self.waiting[row["snapshot"]]._task = row
+            asked[row["snapshot"]]._task = row
         for row in (*decisions.weighed.to_dicts(), *decisions.queues.to_dicts()):
             name = row["panda_queue"].split(".", 1)[1]
-            queues = self.waiting[row["snapshot"]]._queues
+            queues = asked[row["snapshot"]]._queues
             queues[name] = queues.get(name, {}) | row
         for row in decisions.first_loop.to_dicts():
             name = row["panda_queue"].split(".", 1)[1]
-            self.waiting[row["snapshot"]]._first[name] = row["check"]
-        self.waiting.clear()
+            asked[row["snapshot"]]._first[name] = row["check"]
 
 
 WAITING: dict[str, list[Found]] = {}

@@ -138,19 +138,20 @@ class Found:
 
     def _decided(self, name: str) -> pl.DataFrame:
         if self in self.waiting:
+            asked = [*self.waiting]
+            self.waiting.clear()  # what cannot be decided fails once
             together: dict[str, list[Row]] = {}
-            for number, found in enumerate(self.waiting):
+            for number, found in enumerate(asked):
                 for table, rows in found.tables.items():
                     together.setdefault(table, []).extend(
                         row | {"snapshot": number} for row in rows
                     )
             result = decided(together, self.rules, self.settings)
-            for number, found in enumerate(self.waiting):
+            for number, found in enumerate(asked):
                 found.decided = {
                     "nuclei": result.nuclei.filter(snapshot=number),
                     "tasks": result.tasks.filter(snapshot=number),
                 }
-            self.waiting.clear()
         return self.decided[name]
 
 
