@@ -238,6 +238,10 @@ class Archive(Result):
             return self.relation(table)
         return self._derived(table).lazy() if table in self.derived else self.scan(table)
 
+    def joinable_if_there(self, table: str) -> Any | None:
+        """Return a table as :meth:`joinable` does; null where the archive lacks it."""
+        return self.joinable(table) if self.has(table) else None
+
     def sql(
         self, text: str, params: Mapping[str, Any] | None = None, *, outside: bool = False
     ) -> duckdb.DuckDBPyRelation:

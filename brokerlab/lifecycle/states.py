@@ -199,7 +199,7 @@ def waiting_states(
     """
     if by not in BY:
         raise ConfigError(f"by={by!r}: {nearest(by, BY)}")
-    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    log = archive.joinable_if_there("job_status_log")
     jobs, log = read(archive.joinable("jobs"), log)
     last = jobs.select(nw.col("modificationtime").max()).collect("polars").item()
     first, until = time_of(start, "start"), time_of(end, "end")

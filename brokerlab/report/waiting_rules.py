@@ -97,7 +97,7 @@ def load(p: Params) -> Data:
             unit=p.unit,
         )
     instants = instants_of(waiting.start, waiting.end, p.every)
-    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    log = archive.joinable_if_there("job_status_log")
     counts = Counts.of(archive.joinable("jobs"), log, instants).table(*PLACE, "jobstatus")
     return Data(waiting, instants, counts, tuple(odd))
 

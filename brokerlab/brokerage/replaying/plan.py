@@ -168,7 +168,7 @@ def _brokerages(
         ids = wanted["jeditaskid"].to_list()
     if stage != "tasks":
         return job_brokerages(archive.joinable("jobs"), cycle=cycle, label=label, tasks=ids)
-    log = archive.joinable("task_status_log") if archive.has("task_status_log") else None
+    log = archive.joinable_if_there("task_status_log")
     result = task_brokerages(archive.joinable("tasks"), log, label=label)
     return result if ids is None else result.filter(pl.col("jeditaskid").is_in(ids))
 

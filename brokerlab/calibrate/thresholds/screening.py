@@ -184,7 +184,7 @@ def _decide(
 def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     """Return the tables of the fast rebrokerage, at whole hours."""
     instants = instants_of(*period, EVERY)
-    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    log = archive.joinable_if_there("job_status_log")
     table = Counts.of(archive.joinable("jobs"), log, instants).table(
         "computingsite", "gshare", "jobstatus"
     )

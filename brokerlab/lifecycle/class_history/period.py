@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 
@@ -82,7 +81,7 @@ class Period:
         return classification.wait_stats(
             self.archive.joinable("jobs"),
             self.queues,
-            status_log=_table(self.archive, "job_status_log"),
+            status_log=self.archive.joinable_if_there("job_status_log"),
             at=self.instants,
             rules=rules,
         )
@@ -104,7 +103,7 @@ def read_period(
     if n_logged is None or n_logged < COVERED * n_sampled:
         # a log that leaves out most queues must not take their jobs out of the sample
         rules = replace(rules, wait_time="recorded")
-    log = _table(archive, "job_status_log")
+    log = archive.joinable_if_there("job_status_log")
     states, progress, lacking = _tasks(archive, instants)
     share_usage, share_problem = _shares(archive, instants)
     return Period(
@@ -125,10 +124,6 @@ def read_period(
         lacking=lacking,
         share_problem=share_problem,
     )
-
-
-def _table(archive: Archive, name: str) -> Any | None:
-    return archive.joinable(name) if archive.has(name) else None
 
 
 def _analysis_jobs(archive: Archive) -> pl.LazyFrame:
@@ -230,7 +225,7 @@ def _tasks(
     if not archive.has("tasks"):
         return None, None, ()
     lacking = tuple(n for n in ("task_status_log", "files", "datasets") if not archive.has(n))
-    log = _table(archive, "task_status_log")
+    log = archive.joinable_if_there("task_status_log")
     states = classification.task_states(archive.joinable("tasks"), status_log=log, at=instants)
     if "files" in lacking or "datasets" in lacking:
         return states, None, lacking
@@ -244,7 +239,7 @@ def _shares(archive: Archive, instants: pl.DataFrame) -> tuple[pl.DataFrame | No
     """Hold the shares against their targets; says why where the tree is none."""
     if not archive.has("gshares"):
         return None, ""
-    log = _table(archive, "job_status_log")
+    log = archive.joinable_if_there("job_status_log")
     stats = classification.share_job_stats(archive.joinable("jobs"), status_log=log, at=instants)
     try:
         usage = classification.share_usage(archive.scan("gshares").collect(), stats).usage

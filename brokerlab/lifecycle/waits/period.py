@@ -190,14 +190,14 @@ def read_waiting(
     first, last = _window(jobs, until, time_of(start, "start"), time_of(end, "end"))
     chosen = TimeoutRules.of(rules)
     other = TimeoutRules("production" if chosen.rules == "document" else "document")
-    log = archive.joinable("job_status_log") if archive.has("job_status_log") else None
+    log = archive.joinable_if_there("job_status_log")
     config = Config.recorded(archive, last)
     units = _units(jobs, first, last, UNIT_COLUMNS[unit])
     known = histories(
         archive.joinable("jobs"),
         log,
         at=until,
-        queues=archive.joinable("queues") if archive.has("queues") else None,
+        queues=archive.joinable_if_there("queues"),
         rules=chosen,
         config=config,
         least=min(least, 1.0),

@@ -194,9 +194,8 @@ def parent(world: World, name: str, *children: Mapping[str, Any], **columns: Any
 
 def cases(*pairs: tuple[Found, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Parametrise a test by ``found`` and what is ``expected``."""
-    known = (
-        sorted(value) if isinstance(value, set) else value for _, value in pairs
-    )  # a set has no order
+    # a set has no order
+    known = (sorted(value) if isinstance(value, set) else value for _, value in pairs)
     ids = [f"{number}-{value}"[:40] for number, value in enumerate(known)]
     return pytest.mark.parametrize(("found", "expected"), pairs, ids=ids)
 

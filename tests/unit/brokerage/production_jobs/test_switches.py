@@ -283,10 +283,10 @@ def decided(alike: str, plain: ProductionRules, rules: ProductionRules) -> list[
     """Decide differences that are alike: only what ``rules`` change of ``plain`` is looked up anew."""
     world = looked_up(alike, plain)
     now = world if rules is plain else world.with_rules(rules)
-    found = [Found(each.world, Book(rules, False, {})) for each in ALIKE[alike]]
+    book = Book(rules, False, {})
+    found = [Found(each.world, book) for each in ALIKE[alike]]
     answer(found, BROKERAGE.decisions.of(now, parts(now)))
-    for each in found:
-        each.book.waiting.clear()
+    book.waiting.clear()
     return found
 
 
