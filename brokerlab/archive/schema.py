@@ -6,7 +6,7 @@ everything. ``sift`` is for readers: it keeps the good rows and says for each ot
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, lru_cache, partial
 
 import polars as pl
 
@@ -46,11 +46,11 @@ def validate(table: str, frame: Frame) -> Frame:
         ('SCORE', 1, None, None, None)
     """
     lazy = frame.lazy()
-    plan = _Plan.of(table, lazy.collect_schema())
+    plan = _plan_of(table, tuple(lazy.collect_schema().items()))
     staged = plan.staged(lazy)
-    bad = _reasons(plan, staged.filter(plan.broken()).collect(engine="streaming"))
+    bad = _reasons(plan, staged.filter(plan.broken).collect(engine="streaming"))
     problems = _summarise(table, bad)
-    result = staged.select(plan.values())
+    result = staged.select(plan.values)
     keys = key_columns(table)
     if keys and not problems:
         doubled = result.group_by(keys).len().filter(pl.col("len") > 1)
@@ -73,9 +73,9 @@ def sift(
 
     With ``partial`` required columns that are no key may be missing: such rows only fill others.
     """
-    plan = _Plan.of(table, frame.schema, partial=partial)
+    plan = _plan_of(table, tuple(frame.schema.items()), partial=partial)
     staged = plan.staged(frame.lazy()).collect().with_columns(rows.cast(pl.Int64).alias(ROW))
-    broken = staged.select(plan.broken().alias("broken"))["broken"]
+    broken = staged.select(plan.broken.alias("broken"))["broken"]
     refused = _reasons(plan, staged.filter(broken)).select(
         pl.lit(source).alias("source"),
         pl.col(ROW).alias("row"),
@@ -83,7 +83,8 @@ def sift(
         "key",
         pl.col("reasons").list.join("; ").alias("reason"),
     )
-    return staged.filter(~broken).select(*plan.values(), ROW), refused
+    good = staged.filter(~broken) if len(refused) else staged
+    return good.select(*plan.values, ROW), refused
 
 
 def split(
@@ -105,7 +106,7 @@ def problems_of_values(table: str, values: pl.DataFrame) -> list[str]:
         ['maxpss -5 is negative, allowed: 0 and above']
     """
     plan = _Plan(table, {name: name for name in values.columns}, values.schema, {})
-    rows = plan.staged(values.lazy()).filter(plan.broken()).collect()
+    rows = plan.staged(values.lazy()).filter(plan.broken).collect()
     return _reasons(plan, rows)["reasons"].explode().to_list()
 
 
@@ -117,29 +118,6 @@ class _Plan:
     source_of: dict[str, str]
     schema: pl.Schema
     extra: dict[str, str]
-
-    @classmethod
-    def of(cls, table: str, schema: pl.Schema, *, partial: bool = False) -> "_Plan":
-        """Match names, aliases included, and refuse what can never work."""
-        source_of, extra, problems = match_names(table, list(schema))
-        plan = cls(table=table, source_of=source_of, schema=schema, extra=extra)
-        for name, target in polars_schema(table).items():
-            column = columns_of(table)[name]
-            if name not in source_of:
-                if not column.nullable and (not partial or name in key_columns(table)):
-                    problems.append(
-                        f"{table}.{name}: required column is missing; found: "
-                        f"{', '.join(sorted(schema)[:20]) or 'no columns'}; add the column"
-                    )
-            elif plan.value(name) is None:
-                problems.append(
-                    f"{table}.{name}: found type {schema[source_of[name]]}, "
-                    f"allowed: {_kind(target)}, or text that can be read as it; "
-                    f"{_way(name, schema[source_of[name]], target)}"
-                )
-        if problems:
-            raise SchemaError("\n".join(problems))
-        return plan
 
     def value(self, name: str) -> pl.Expr | None:
         """Return the converted column, epoch times still in place, of the cleaned one; None if it cannot work."""
@@ -174,11 +152,13 @@ class _Plan:
         value = pl.col(f"__v_{name}")
         return parsing.without_epoch(value) if isinstance(target, pl.Datetime) else value
 
+    @cached_property
     def values(self) -> list[pl.Expr]:
         """Return all columns of the result under their canonical names."""
         canonical = [self.final(name).alias(name) for name in polars_schema(self.table)]
         return canonical + [pl.col(name) for name in self.extra]
 
+    @cached_property
     def checks(self) -> list[tuple[pl.Expr, pl.Expr]]:
         """Return (row breaks the rule, reason as text) for every rule of the table."""
         result: list[tuple[pl.Expr, pl.Expr]] = []
@@ -222,9 +202,37 @@ class _Plan:
             result.append((final < self.final(before), words + shown(self.final(before))))
         return result
 
+    @cached_property
     def broken(self) -> pl.Expr:
         """Return whether a row breaks any rule."""
-        return pl.any_horizontal([check.fill_null(value=False) for check, _ in self.checks()])
+        return pl.any_horizontal([check.fill_null(value=False) for check, _ in self.checks])
+
+
+@lru_cache(maxsize=64)
+def _plan_of(
+    table: str, columns: tuple[tuple[str, pl.DataType], ...], *, partial: bool = False
+) -> _Plan:
+    """Match names, aliases included, and refuse what can never work; batches of one source share their plan."""
+    schema = pl.Schema(columns)
+    source_of, extra, problems = match_names(table, list(schema))
+    plan = _Plan(table=table, source_of=source_of, schema=schema, extra=extra)
+    for name, target in polars_schema(table).items():
+        column = columns_of(table)[name]
+        if name not in source_of:
+            if not column.nullable and (not partial or name in key_columns(table)):
+                problems.append(
+                    f"{table}.{name}: required column is missing; found: "
+                    f"{', '.join(sorted(schema)[:20]) or 'no columns'}; add the column"
+                )
+        elif plan.value(name) is None:
+            problems.append(
+                f"{table}.{name}: found type {schema[source_of[name]]}, "
+                f"allowed: {_kind(target)}, or text that can be read as it; "
+                f"{_way(name, schema[source_of[name]], target)}"
+            )
+    if problems:
+        raise SchemaError("\n".join(problems))
+    return plan
 
 
 _RULES = {
@@ -297,7 +305,7 @@ def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
     if rows.is_empty():
         nothing = {ROW: pl.Int64(), "key": pl.String(), "reasons": pl.List(pl.String)}
         return pl.DataFrame(schema=nothing)
-    words = [pl.when(check).then(reason) for check, reason in plan.checks()]
+    words = [pl.when(check).then(reason) for check, reason in plan.checks]
     keys = [k for k in key_columns(plan.table) if k in plan.source_of]
     key = key_text(keys, "__c_") if keys else pl.lit(None, dtype=pl.String)
     return rows.select(
