@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from brokerlab.archive import schema
+from brokerlab.archive import merge
 
 
 class Split(NamedTuple):
@@ -15,5 +15,5 @@ class Split(NamedTuple):
 
 def split(table: str, frame: pl.DataFrame, source: str = "") -> Split:
     rows = pl.int_range(1, len(frame) + 1, eager=True)
-    good, bad = schema.split(table, frame, source=source, rows=rows)
+    good, bad = merge.split(table, frame, source=source, rows=rows)
     return Split(good, bad, len(frame) - len(good) - len(bad))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.archive import parquet
 from brokerlab.archive.contracts import fitted
-from brokerlab.archive.contracts.files import APPROXIMATE
+from brokerlab.archive.contracts.jobs import APPROXIMATE
 from brokerlab.archive.merge import FILE_ROWS
 from brokerlab.archive.spill import TASK, Spill, in_order
 from brokerlab.archive.writer import ArchiveWriter
@@ -68,11 +67,12 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
     if tasks.is_empty():
         return 0
     without = tasks.filter(~tasks.is_in(_tasks_with_real_files(writer, tasks).implode()))
+    stand_ins = pl.col(APPROXIMATE).fill_null(value=False) & pl.col(TASK).is_in(tasks.implode())
     for table in ("files", "datasets"):
-        _remove(writer, table, tasks)
+        writer.remove(table, stand_ins)
     made = Spill(writer.scratch(), "files")
     for file in writer.live("jobs"):
-        jobs = parquet.lazy(writer.path / file.path, "jobs").select(_JOB_COLUMNS)
+        jobs = writer.scan("jobs", file).select(_JOB_COLUMNS)
         own = files_of(jobs.filter(pl.col(TASK).is_in(without.implode())))
         made.put(fitted("files", own).collect())
     datasets = []
@@ -311,24 +311,9 @@ def _tasks_with_real_files(writer: ArchiveWriter, tasks: pl.Series) -> pl.Series
     """Return the tasks that have a row in ``files`` that is no stand-in."""
     result = [pl.Series(TASK, dtype=pl.Int64)]
     for file in writer.live("files"):
-        rows = parquet.lazy(writer.path / file.path, "files")
+        rows = writer.scan("files", file)
         real = pl.col(TASK).is_in(tasks.implode())
         if APPROXIMATE in rows.collect_schema():
             real &= ~pl.col(APPROXIMATE).fill_null(value=False)
         result.append(rows.filter(real).select(pl.col(TASK).unique()).collect()[TASK])
     return pl.concat(result)
-
-
-def _remove(writer: ArchiveWriter, table: str, tasks: pl.Series) -> None:
-    """Take the old stand-ins of the tasks out of the table."""
-    gone = []
-    for file in writer.live(table):
-        rows = parquet.lazy(writer.path / file.path, table)
-        if APPROXIMATE not in rows.collect_schema().names():
-            continue
-        own = pl.col(APPROXIMATE).fill_null(value=False) & pl.col(TASK).is_in(tasks.implode())
-        left = rows.filter(~own).collect(engine="streaming")
-        if len(left) < file.rows:
-            gone.append(file)
-            writer.write(table, left, trusted=True)
-    writer.drop(table, gone)

@@ -18,12 +18,12 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from brokerlab.archive import approximate, frames, parquet, readers, schema
+from brokerlab.archive import approximate, readers, schema
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.mapping import Mapping, NotTaken, Shaper, Wishes, save
-from brokerlab.archive.merge import Merged, merge
-from brokerlab.archive.resolve import RANK
+from brokerlab.archive.merge import RANK, Merged, merge
+from brokerlab.archive.readers import columnar
 from brokerlab.archive.spill import Spill
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading
@@ -293,10 +293,10 @@ def _problems(jobs: list[_Job]) -> Iterator[BrokerlabError]:
 
 def _check_columns(writer: ArchiveWriter, table: str) -> None:
     """Refuse columns beside the contract that could not be read as one table."""
-    one_each = {file.columns: writer.path / file.path for file in writer.live(table)}
+    one_each = {file.columns: file for file in writer.live(table)}
     kinds = defaultdict[str, set[pl.DataType]](set)
-    for path in one_each.values():
-        for name, kind in parquet.lazy(path).collect_schema().items():
+    for file in one_each.values():
+        for name, kind in writer.scan(table, file).collect_schema().items():
             kinds[name].add(kind)
     for name, result in kinds.items():
         if len(result) > 1 and any(kind.is_nested() for kind in result):
@@ -318,14 +318,14 @@ def _one_table(table: str) -> Iterator[None]:
 
 def _wanted(sources: Any, table: str, left_out: list[str], *, partial: bool) -> list[_Wanted]:
     """List what is to be read; folders are replaced by their files of known suffix, by name."""
-    if isinstance(sources, Named) and not frames.is_frame(sources):
+    if isinstance(sources, Named) and not columnar.is_frame(sources):
         return [
             one
             for name, source in sources.items()
             for one in _wanted(source, name, left_out, partial=partial)
         ]
-    if frames.is_frame(sources):
-        return [_Wanted(sources, frames.kind_of(sources), table or None, partial)]
+    if columnar.is_frame(sources):
+        return [_Wanted(sources, columnar.kind_of(sources), table or None, partial)]
     if isinstance(sources, str | Path):
         folder = Path(sources)
         if not folder.is_dir():
@@ -341,7 +341,7 @@ def _wanted(sources: Any, table: str, left_out: list[str], *, partial: bool) -> 
             for path in _expand(folder, left_out)
         ]
     if not isinstance(sources, Iterable):
-        raise DataError(f"a source is a {type(sources).__name__}; allowed: {frames.ALLOWED}")
+        raise DataError(f"a source is a {type(sources).__name__}; allowed: {columnar.FRAMES}")
     return [one for source in sources for one in _wanted(source, table, left_out, partial=partial)]
 
 
@@ -404,7 +404,7 @@ def _new_sources(
         try:
             if spooled:
                 path = writer.scratch() / f"frame-{number}.parquet"
-                frames.write(one.source, path)
+                columnar.write_frame(one.source, path)
             with reading(path):
                 detected = readers.detect(
                     path,
@@ -462,12 +462,8 @@ def _forget_refused(writer: ArchiveWriter, jobs: list[_Job]) -> None:
     digests = {job.sha256 for job in jobs}
     others = {old.name for old in writer.base.sources if old.sha256 not in digests}
     again = {old.name for old in writer.base.sources if old.sha256 in digests} - others
-    for file in writer.live("quarantine") if again else ():
-        rows = parquet.lazy(writer.path / file.path, "quarantine").collect()
-        left = rows.filter(~pl.col("source").is_in(list(again)))
-        if len(left) < len(rows):
-            writer.drop("quarantine", [file])
-            writer.write("quarantine", left, trusted=True)
+    if again:
+        writer.remove("quarantine", pl.col("source").is_in(list(again)))
 
 
 def _own_name(one: _Wanted, taken: set[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from brokerlab.archive import conversion, dates, names, parsing, schema
+from brokerlab.archive import conversion, names, parsing, schema
 from brokerlab.archive.contracts import contract, key_columns, polars_schema, required_columns
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.archive.readers.queue_records import BESIDE, is_export
@@ -279,10 +279,10 @@ class _Plan:
         ]
 
     def apply(
-        self, frame: pl.DataFrame, unusual: Iterable[str], order: dates.Order | None
+        self, frame: pl.DataFrame, unusual: Iterable[str], order: parsing.Order | None
     ) -> pl.DataFrame:
         """Give rows of the source canonical names, values and units; ``unusual`` are the times to be written anew."""
-        frame = frame.with_columns(dates.normalise(frame[name], order) for name in unusual)
+        frame = frame.with_columns(parsing.normalise(frame[name], order) for name in unusual)
         kinds, types = polars_schema(self.table), frame.schema
         for name, column in self.rename.items():
             is_duration = types[name] == pl.Duration and kinds[column].is_numeric()
@@ -408,8 +408,8 @@ def _problems(
             problems.append(f"{option}: {unfit}")
         elif column not in there:
             problems.append(f"{option}: {source} has no column {column}; say --map NAME={column}")
-    if mapping.dates and mapping.dates not in dates.ORDERS:
-        problems.append(f"--dates {mapping.dates}: allowed: {', '.join(dates.ORDERS)}")
+    if mapping.dates and mapping.dates not in parsing.ORDERS:
+        problems.append(f"--dates {mapping.dates}: allowed: {', '.join(parsing.ORDERS)}")
     return problems
 
 
@@ -529,21 +529,21 @@ class Shaper:
 
     def __call__(self, batches: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
         """Shape the rows of a source; it is read once more where its dates need that."""
-        order: dates.Order | None = None
+        order: parsing.Order | None = None
         for batch in batches():
             chosen = self._plan(batch)
-            texts = {name: dates.unusual(batch.frame[name]) for name in chosen.times(batch.frame)}
+            texts = {name: parsing.unusual(batch.frame[name]) for name in chosen.times(batch.frame)}
             unusual = [name for name, odd in texts.items() if len(odd)]
-            ordered = [name for name in unusual if dates.needs_order(texts[name])]
+            ordered = [name for name in unusual if parsing.needs_order(texts[name])]
             notes = chosen.notes
             if chosen.mapping.dates:
                 is_new = order is None
                 order = "day-first" if chosen.mapping.dates == "day-first" else "month-first"
                 if chosen.file and is_new:
-                    evidence = dates.Evidence.of(self._texts(batches()))
+                    evidence = parsing.Evidence.of(self._texts(batches()))
                     evidence.check_kept(self.source, order, chosen.file)
             elif ordered and order is None:
-                order = dates.Evidence.of(self._texts(batches())).order(self.source)
+                order = parsing.Evidence.of(self._texts(batches())).order(self.source)
                 self.used = {
                     table: kept.model_copy(update={"dates": order})
                     for table, kept in self.used.items()

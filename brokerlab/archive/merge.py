@@ -1,5 +1,9 @@
 """Bring newly read rows into the tables of an archive: one row per key, the latest wins.
 
+Rule (archive.md section 0): of rows with the same key the one with the latest ``modificationtime`` (or ``ts``) is kept.
+Rows of the same time fill each other's nulls; where both have a value and the values differ, the row kept first stays and
+the other goes to quarantine.
+
 Most keys are new and occur once: their rows go to the archive as they are. Rows that share a key with each other or with rows
 of the archive are settled, some keys at a time. Files of the archive are written again only if a row in them is superseded or
 completed.
@@ -12,13 +16,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from brokerlab.archive import parquet
-from brokerlab.archive.contracts import empty, key_columns, version_column
+from brokerlab.archive import schema
+from brokerlab.archive.contracts import empty, key_columns, polars_schema, version_column
 from brokerlab.archive.manifest import DataFile
-from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve
+from brokerlab.archive.schema import ROW, key_text, shown
 from brokerlab.archive.spill import KEY, TASK, Spill, in_order, key_of
 from brokerlab.archive.writer import ArchiveWriter
 
+RANK = "__rank"
+"""Order of the sources, lower first; rows already in the archive have the lowest."""
+SOURCE = "__source"
+"""Name of the source of a row."""
+
+_PICK = "__pick"
+_ID = "__id"
 PARTIAL = "__partial"
 """Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
 FILE = "__file"
@@ -83,7 +94,7 @@ def _shared(
         doubled = digests[1:][digests[1:] == digests[:-1]]
         shared += [pl.Series(KEY, doubled), own.filter(pl.col(RANK).is_in(fills))[KEY]]
         for file in old:
-            there = parquet.lazy(writer.path / file.path, table).select(key_of(table))
+            there = writer.scan(table, file).select(key_of(table))
             both = there.filter(part, pl.col(KEY).is_in(own[KEY].implode())).collect()[KEY]
             if len(both):
                 files[file.path] = file
@@ -124,7 +135,7 @@ def _settle(
     dead = pl.concat(gone)
     touched = [file for file in files if file.path in set(dead[FILE])]
     for file in touched:
-        rows = parquet.lazy(writer.path / file.path, table).collect()
+        rows = writer.scan(table, file).collect()
         left = rows.join(dead.select(on), on=on, how="anti", nulls_equal=True)
         staged.put(left.with_columns(pl.lit(_UNCHANGED, pl.Int32).alias(RANK)))
     writer.drop(table, touched)
@@ -152,7 +163,7 @@ def _rows_with_keys(
     """Return the rows of files that have one of the keys, with the file each stands in."""
     parts = []
     for file in files:
-        rows = parquet.lazy(writer.path / file.path, table)
+        rows = writer.scan(table, file)
         hits = rows.join(wanted.lazy(), on=wanted.columns, how="semi", nulls_equal=True)
         parts.append(hits.collect(engine="streaming").with_columns(pl.lit(file.path).alias(FILE)))
     nothing = empty(table).with_columns(pl.lit(None, dtype=pl.String).alias(FILE))
@@ -193,3 +204,119 @@ def _with_versions(
         pl.lit("fills nothing: the archive has no row with this key").alias("reason"),
     )
     return pl.concat([whole, homed.select(whole.columns)]), homeless
+
+
+def resolve(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (one row per key, quarantine of those that contradict the one kept); the rest were duplicates.
+
+    The rows have ``__row``, ``__rank`` and ``__source``; those kept come back in the order of ``__row``.
+    """
+    known = [name for name in polars_schema(table) if name in frame.columns]
+    keys = key_columns(table)
+    doubled = frame.select(pl.struct(keys).is_duplicated()).to_series()
+    if not doubled.any():
+        return frame, empty("quarantine")
+    # a source may number several rows of a table alike: those of one record, one link
+    rivals = _order(table, frame.filter(doubled), keys).with_row_index(_ID)
+    winners = rivals.unique(keys, keep="first", maintain_order=True)
+    others = rivals.join(winners.select(_ID), on=_ID, how="anti")
+    version = version_column(table)
+    if version in frame.columns:
+        latest = winners.select(*keys, version)
+        others = others.join(latest, on=[*keys, version], how="semi", nulls_equal=True)
+    compared = [c for c in known if c not in keys] + _plain_extras(table, frame)
+    agreeing, refused = _agreeing(table, others, winners, compared)
+    filled = _fill(winners, agreeing, keys, compared)
+    # two rows may agree with the kept one and still contradict each other where it is null
+    agreeing, late = _agreeing(table, agreeing, filled, compared, words=", completed by others)")
+    if len(late):
+        filled = _fill(winners, agreeing, keys, compared)
+    refused = pl.concat([refused, late])
+    kept = pl.concat([frame.filter(~doubled), filled.select(frame.columns)])
+    return kept.sort(ROW), refused
+
+
+def _agreeing(
+    table: str, others: pl.DataFrame, kept: pl.DataFrame, columns: list[str], words: str = ")"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (rows that contradict their kept row nowhere, quarantine of those that do)."""
+    beside = others.join(
+        kept,
+        on=key_columns(table),
+        how="left",
+        suffix="__kept",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    differs = {c: (pl.col(c) != pl.col(f"{c}__kept")).fill_null(value=False) for c in columns}
+    clash = pl.any_horizontal(list(differs.values())) if differs else pl.lit(value=False)
+    clashing = beside.select(clash.alias("clash"))["clash"]
+    refused = _contradictions(table, beside.filter(clashing), differs, words)
+    return beside.filter(~clashing).select(others.columns), refused
+
+
+def _order(table: str, rivals: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Sort rivals so that the row to keep comes first whatever the order they came in."""
+    version = version_column(table)
+    latest = [version] if version in rivals.columns else []
+    settle = [c for c in polars_schema(table) if c in rivals.columns and c not in {*keys, *latest}]
+    by = [*keys, *latest, RANK, *settle, ROW]
+    down = [name in latest for name in by]
+    return rivals.sort(by, descending=down, nulls_last=True)
+
+
+def _plain_extras(table: str, frame: pl.DataFrame) -> list[str]:
+    """Name the extra columns that can be compared."""
+    own = polars_schema(table)
+    return [
+        name
+        for name, kind in frame.schema.items()
+        if name not in own and not name.startswith("__") and not kind.is_nested()
+    ]
+
+
+def _contradictions(
+    table: str, rows: pl.DataFrame, differs: dict[str, pl.Expr], words: str
+) -> pl.DataFrame:
+    """Write a quarantine row for each row that contradicts the one kept."""
+    result = [
+        pl.when(test).then(
+            pl.lit(f"{name} ")  # no format: a name may hold braces
+            + shown(pl.col(name))
+            + " contradicts "
+            + shown(pl.col(f"{name}__kept"))
+        )
+        for name, test in differs.items()
+    ]
+    where = pl.lit(" (kept, of ") + pl.col(f"{SOURCE}__kept") + words
+    return rows.select(
+        pl.col(SOURCE).alias("source"),
+        pl.col(ROW).alias("row"),
+        pl.lit(table).alias("table"),
+        key_text(key_columns(table)),
+        (pl.concat_str(result, separator="; ", ignore_nulls=True) + where).alias("reason"),
+    )
+
+
+def _fill(
+    winners: pl.DataFrame, equals: pl.DataFrame, keys: list[str], columns: list[str]
+) -> pl.DataFrame:
+    """Complete the nulls of the kept rows from rows of the same key and time."""
+    if equals.is_empty() or not columns:
+        return winners
+    first = equals.group_by(keys, maintain_order=True).agg(
+        [pl.col(c).drop_nulls().first() for c in columns]
+    )
+    both = winners.join(first, on=keys, how="left", suffix=_PICK, nulls_equal=True)
+    return both.with_columns([pl.coalesce(c, f"{c}{_PICK}").alias(c) for c in columns])
+
+
+def split(
+    table: str, frame: pl.DataFrame, *, source: str, rows: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (rows of one source that satisfy the contract, one per key; quarantine rows); the rest are duplicates."""
+    good, refused = schema.sift(table, frame, source=source, rows=rows)
+    marks = pl.lit(0, dtype=pl.Int32).alias(RANK), pl.lit(source).alias(SOURCE)
+    kept, contradicting = resolve(table, good.with_columns(*marks))
+    quarantine = pl.concat([refused, contradicting]).sort("row", maintain_order=True)
+    return kept.drop(ROW, RANK, SOURCE), quarantine

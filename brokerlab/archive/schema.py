@@ -14,10 +14,23 @@ from brokerlab.archive import parsing
 from brokerlab.archive.contracts import Frame, columns_of, key_columns, polars_schema
 from brokerlab.archive.contracts._columns import MAX_JSON
 from brokerlab.archive.names import spellings
-from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve, shown
 from brokerlab.errors import SchemaError
 
 _SHOWN = 5
+ROW = "__row"
+"""Row number in the source, first data row = 1; reserved name, never stored."""
+_SHORT = 40
+
+
+def shown(value: pl.Expr) -> pl.Expr:
+    """Return a value as text, cut to forty characters."""
+    return value.cast(pl.String).str.slice(0, _SHORT).fill_null("null")
+
+
+def key_text(keys: list[str], prefix: str = "") -> pl.Expr:
+    """Write the key of each row as ``name=value, ...``."""
+    parts = [pl.lit(f"{key}=") + shown(pl.col(f"{prefix}{key}")) for key in keys]
+    return pl.concat_str(parts, separator=", ").alias("key")
 
 
 def validate(table: str, frame: Frame) -> Frame:
@@ -85,17 +98,6 @@ def sift(
     )
     good = staged.filter(~broken) if len(refused) else staged
     return good.select(*plan.values, ROW), refused
-
-
-def split(
-    table: str, frame: pl.DataFrame, *, source: str, rows: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return (rows of one source that satisfy the contract, one per key; quarantine rows); the rest are duplicates."""
-    good, refused = sift(table, frame, source=source, rows=rows)
-    marks = pl.lit(0, dtype=pl.Int32).alias(RANK), pl.lit(source).alias(SOURCE)
-    kept, contradicting = resolve(table, good.with_columns(*marks))
-    quarantine = pl.concat([refused, contradicting]).sort("row", maintain_order=True)
-    return kept.drop(ROW, RANK, SOURCE), quarantine
 
 
 def problems_of_values(table: str, values: pl.DataFrame) -> list[str]:

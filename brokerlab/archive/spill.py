@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 import polars as pl
 
-from brokerlab.archive import parquet
+from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import key_columns
 from brokerlab.errors import writing
 
@@ -133,7 +133,7 @@ class Spill:
             rows.write_parquet(
                 path, compression="uncompressed", statistics=False, row_group_size=_GROUP_ROWS
             )
-        return _Run(parquet.lazy(path), days, path)
+        return _Run(manifests.scan(path), days, path)
 
     def columns(self, *names: str) -> pl.LazyFrame:
         """Return columns of all rows."""

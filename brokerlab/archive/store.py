@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from brokerlab.archive import approximate, parquet
+from brokerlab.archive import approximate
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
@@ -32,7 +32,7 @@ _READING = (
 _GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _EXPLAIN = re.compile(rf"{_GAP}explain\b{_GAP}(?:analy[sz]e\b|verbose\b)?{_GAP}", re.I | re.S)
 _OPTIONS = re.compile(r"\([^)]*\)")
-
+_WILD = re.compile(r"[*?\[]")
 
 DUCKDB_MEMORY = "1500MB"
 """What DuckDB may take of the memory, whatever the number of jobs; it spills what is more."""
@@ -197,7 +197,7 @@ class Archive(Result):
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
             groups.setdefault(file.columns, []).append(self.path / file.path)
-        parts = [parquet.lazy(group, table) for group in groups.values()]
+        parts = [manifests.scan(group, table) for group in groups.values()]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
     def relation(self, table: str) -> Any:
@@ -297,7 +297,7 @@ class Archive(Result):
             known = ", ".join(sorted(self.manifest.truth)) or "none"
             raise DataError(f"{self.path}: no truth '{name}'; there is: {known}")
         manifests.check(self.path, files)
-        return parquet.lazy([self.path / file.path for file in files]).collect()
+        return manifests.scan([self.path / file.path for file in files]).collect()
 
     def profile(self) -> Profile:
         """Look at every table: coverage, nulls, ranges, joins, outliers, doubled keys and gaps, as frames.
@@ -392,7 +392,8 @@ class Archive(Result):
         for name in STORED:
             if files := self._live([name]):
                 paths = [(self.path / file.path).absolute() for file in files]
-                names = [parquet.literal(path) for path in paths]
+                # DuckDB takes every path for a pattern
+                names = [_WILD.sub(r"[\g<0>]", str(path)) for path in paths]
                 allowed += [*names, *map(str, paths)]
                 try:
                     rows = connection.read_parquet(

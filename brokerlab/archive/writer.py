@@ -164,6 +164,23 @@ class ArchiveWriter:
         manifests.check(self.path, [file for file in files if file in before])
         return files
 
+    def scan(self, table: str, file: DataFile) -> pl.LazyFrame:
+        """Return the rows of a file of the table, with all columns of its contract."""
+        return manifests.scan(self.path / file.path, table)
+
+    def remove(self, table: str, rows: pl.Expr) -> None:
+        """Take rows out of the table; files that have some are written again, those without a column that is asked about have none."""
+        changed = []
+        for file in self.live(table):
+            before = self.scan(table, file)
+            if not {*rows.meta.root_names()} <= {*before.collect_schema()}:
+                continue
+            left = before.filter(~rows).collect(engine="streaming")
+            if len(left) < file.rows:
+                changed.append(file)
+                self.write(table, left, trusted=True)
+        self.drop(table, changed)
+
     def drop(self, table: str, files: Iterable[DataFile]) -> None:
         """Leave files of a table out at the commit, because their rows were written again."""
         gone = {file.path for file in files}

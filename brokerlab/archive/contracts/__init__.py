@@ -12,7 +12,7 @@ import dataframely as dy
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.archive.contracts import activity, files, jobs, queues, settings, storage, tasks
+from brokerlab.archive.contracts import activity, jobs, queues, settings, tasks
 from brokerlab.engines import FLAG, FLOAT, INT, TEXT, TIME, Types
 from brokerlab.errors import SchemaError, nearest
 
@@ -21,19 +21,19 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 TABLES: dict[str, type[dy.Schema]] = {
     "jobs": jobs.Jobs,
     "tasks": tasks.Tasks,
-    "datasets": files.Datasets,
-    "files": files.Files,
+    "datasets": jobs.Datasets,
+    "files": jobs.Files,
     "jobs_files": jobs.JobsFiles,
     "queues": queues.Queues,
     "resource_types": queues.ResourceTypes,
     "software_tags": queues.SoftwareTags,
-    "ddm_endpoints": storage.DdmEndpoints,
-    "queue_endpoints": storage.QueueEndpoints,
-    "queue_storage_site": storage.QueueStorageSite,
-    "replicas": storage.Replicas,
-    "file_locations": storage.FileLocations,
-    "network_matrix": storage.NetworkMatrix,
-    "transfers": storage.Transfers,
+    "ddm_endpoints": queues.DdmEndpoints,
+    "queue_endpoints": queues.QueueEndpoints,
+    "queue_storage_site": queues.QueueStorageSite,
+    "replicas": queues.Replicas,
+    "file_locations": queues.FileLocations,
+    "network_matrix": queues.NetworkMatrix,
+    "transfers": queues.Transfers,
     "job_stats": activity.JobStats,
     "job_counts": activity.JobCounts,
     "site_data": activity.SiteData,

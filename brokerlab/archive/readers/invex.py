@@ -16,11 +16,11 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive import approximate
+from brokerlab.archive.conversion import MAX_DURATION_S, as_float
 from brokerlab.archive.parsing import cleaned
 from brokerlab.archive.readers import delimited
 from brokerlab.archive.readers.detect import Detected
 from brokerlab.archive.readers.records import REFUSED, Batch, numbered
-from brokerlab.archive.readers.units import MAX_DURATION_S, as_float
 from brokerlab.errors import DataError, SchemaError
 
 EPOCH = datetime(2018, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)

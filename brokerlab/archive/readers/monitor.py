@@ -8,9 +8,9 @@ import polars as pl
 
 from brokerlab.archive.contracts import empty
 from brokerlab.archive.contracts.jobs import OVER
+from brokerlab.archive.conversion import KB_PER_MB, MAX_DURATION_S
 from brokerlab.archive.readers.detect import TableOf
 from brokerlab.archive.readers.records import Batch, Record, Told, series, told_apart
-from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S
 from brokerlab.errors import DataError
 
 JOB_COLUMNS_DROPPED = (

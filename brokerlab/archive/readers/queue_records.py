@@ -18,10 +18,10 @@ from brokerlab.archive.readers.records import (
     Record,
     Refusal,
     Rows,
-    ambiguous,
+    as_json,
     entries,
-    no_record,
     parse,
+    unfit,
     words,
 )
 from brokerlab.frames import doubled
@@ -118,11 +118,8 @@ class Queues:
     def add(self, number: int, name: str | None, record: Any) -> None:
         """Add one record or refuse it with all that is wrong in it."""
         key = None if name is None else f"panda_queue={name}"
-        if (doubled := ambiguous(record)) is not None:
-            self.rows.refuse(number, key, str(doubled))
-            return
-        if not isinstance(record, dict):
-            self.rows.refuse(number, key, no_record(record))
+        if reason := unfit(record):
+            self.rows.refuse(number, key, reason)
             return
         values = _Told(record)
         row = values.row(name)
@@ -270,11 +267,10 @@ class _Told:
     def _params(self) -> str | None:
         """Write what is left as JSON, in the order of the names."""
         result = {**self.own, REST: self.rest} if self.rest else self.own
-        try:
-            return json.dumps(result, sort_keys=True, allow_nan=False) if result else None
-        except ValueError:
+        text = as_json(result) if result else None
+        if result and text is None:
             self.problems.append("NaN or Infinity among the names kept in params, allowed: numbers")
-            return None
+        return text
 
 
 def _is_missing(value: Any) -> bool:

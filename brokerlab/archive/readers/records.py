@@ -136,6 +136,21 @@ def no_record(item: Any) -> str:
     return f"is no record of names and values: {words(item)}"
 
 
+def unfit(item: Any) -> str | None:
+    """Say why something is no record of which all can be kept: a name stands in it twice, or it has no names."""
+    if (twice := ambiguous(item)) is not None:
+        return str(twice)
+    return None if isinstance(item, dict) else no_record(item)
+
+
+def as_json(value: Any) -> str | None:
+    """Write a value in the order of its names; None where NaN or infinity is in it."""
+    try:
+        return json.dumps(value, sort_keys=True, allow_nan=False)
+    except ValueError:
+        return None
+
+
 def words(item: Any) -> str:
     """Write a value for a message, cut to forty characters."""
     return str(item) if isinstance(item, Ambiguous) else json.dumps(item)[:SHOWN]

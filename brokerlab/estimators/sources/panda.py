@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab import archive as archives
-from brokerlab.archive import Archive, given, schema
+from brokerlab.archive import Archive, given, merge
 from brokerlab.archive.contracts import empty
 from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.archive.readers import detect, read
@@ -347,7 +347,7 @@ def _read(paths: list[Path]) -> tuple[pl.DataFrame, int]:
             )
         batches = {batch.table: batch for batch in read(path, kind)}
         result = batches["jobs"]
-        jobs, _ = schema.split("jobs", result.frame, source=path.name, rows=result.rows)
+        jobs, _ = merge.split("jobs", result.frame, source=path.name, rows=result.rows)
         refused += result.frame.height - jobs.height + result.refused.height
         queues = batches["queues"].frame if "queues" in batches else empty("queues")
         power = queues.select(computingsite="panda_queue", corepower="corepower")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from brokerlab import archive
 from brokerlab.archive import parsing, spill
+from brokerlab.archive.conversion import settle_units
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import detect, read
-from brokerlab.archive.readers.units import settle_units
 from brokerlab.archive.schema import validate
 from brokerlab.errors import DataError, SchemaError
 from tests.examples import examples

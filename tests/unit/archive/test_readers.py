@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from brokerlab import archive
+from brokerlab.archive.conversion import settle_units
 from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.delimited import _Utf8
 from brokerlab.archive.readers.detect import table_of_name
-from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError, SchemaError
 
 

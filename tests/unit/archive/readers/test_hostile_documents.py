@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerlab.archive import schema
+from brokerlab.archive import merge, schema
 from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.readers import detect, read
 from brokerlab.errors import BrokerlabError
@@ -107,5 +107,5 @@ def test_rows_add_up_or_an_error_says_why(tmp_path: Path, document: Any) -> None
         except expected:
             continue
         assert len(good) + len(bad) == len(batch.frame)
-        kept, _ = schema.split(batch.table, batch.frame, **about)
+        kept, _ = merge.split(batch.table, batch.frame, **about)
         assert len(kept) == good.select(key_columns(batch.table)).n_unique()

@@ -1,15 +1,23 @@
-"""Read site lists: queue -> sizes of its storages (``RSE``) and a capacity (``GFLOPS``).
+"""Read lists of sites and of software: objects by queue.
 
-Such a list says what exists, not how it is used. What it does not say and the tables need is written as
-``unknown``, a word that no rule takes for a candidate: type and status of a queue, direction and scope of a
-storage. A queue record with a time (``last_modified``) in the same archive replaces such a queue.
+A site list holds the sizes of a queue's storages (``RSE``) and a capacity (``GFLOPS``): what exists, not how it is used.
+What it does not say and the tables need is written as ``unknown``, a word that no rule takes for a candidate: type and
+status of a queue, direction and scope of a storage. A queue record with a time (``last_modified``) in the same archive
+replaces such a queue.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from brokerlab.archive.readers.records import Batch, Rows, entries, no_record, words
+from brokerlab.archive.readers.records import (
+    Batch,
+    Rows,
+    as_json,
+    entries,
+    no_record,
+    unfit,
+    words,
+)
 
 UNKNOWN = "unknown"
 GB_PER_TB = 1000
@@ -26,7 +34,7 @@ TYPES = {
 }
 """Types that the last part of an endpoint's name tells, and whether they are tape."""
 
-_RSE, _CAPACITY = "RSE", "GFLOPS"
+_RSE = "RSE"
 _SIZES_NOTE = (
     "ddm_endpoints: sizes taken as TB, stored as space_total in GB (unit by plausibility); type and is_tape "
     "from the end of the name where that tells; site_name is not in the list"
@@ -38,12 +46,12 @@ _QUEUES_NOTE = (
 _LINKS_NOTE = "queue_endpoints: direction and scope are not in a site list, 'unknown' stands there"
 
 
-def looks(data: Any) -> bool:
+def looks_like_sites(data: Any) -> bool:
     """Whether a document is an object of queues with ``RSE``."""
     return any(isinstance(v, dict) and isinstance(v.get(_RSE), dict) for _, v in entries(data))
 
 
-def read(data: Any) -> Iterator[Batch]:
+def read_sites(data: Any) -> Iterator[Batch]:
     """Read an object by queue of ``RSE`` (endpoint -> size [TB], 0 where none is known) and others.
 
     Yields ``queues``, ``ddm_endpoints`` (one row per queue and endpoint: repeated ones count as duplicates, sizes that
@@ -54,13 +62,18 @@ def read(data: Any) -> Iterator[Batch]:
     links = Rows("queue_endpoints", "panda_queue", "ddm_endpoint_name", "direction", "scope")
     unsized: set[str] = set()
     for number, (queue, record) in enumerate(entries(data), start=1):
-        if reason := _unreadable(record):
+        reason = None
+        if not isinstance(record, dict):
+            reason = no_record(record)
+        elif not isinstance(sizes := record.get(_RSE, {}), dict):
+            reason = f"{_RSE} is {words(sizes)}, allowed: endpoint -> size"
+        elif (params := as_json({k: v for k, v in record.items() if k != _RSE})) is None:
+            reason = "NaN or Infinity beside RSE, allowed: numbers"
+        if reason:
             queues.refuse(number, f"panda_queue={queue}", reason)
             continue
-        rest = {name: value for name, value in record.items() if name != _RSE}
-        params = json.dumps(rest, sort_keys=True) if rest else None
-        queues.add(number, queue, UNKNOWN, UNKNOWN, params)
-        for name, size in record.get(_RSE, {}).items():
+        queues.add(number, queue, UNKNOWN, UNKNOWN, None if params == "{}" else params)
+        for name, size in sizes.items():
             if isinstance(size, list | dict | bool):
                 reason = f"size of {name} is {words(size)}, allowed: TB, as number or text"
                 storages.refuse(number, f"ddm_endpoint_name={name}", reason)
@@ -76,19 +89,6 @@ def read(data: Any) -> Iterator[Batch]:
     yield links.batch(_LINKS_NOTE)
 
 
-def _unreadable(record: Any) -> str | None:
-    """Say why the record of a queue cannot be read."""
-    if not isinstance(record, dict):
-        return no_record(record)
-    if not isinstance(sizes := record.get(_RSE, {}), dict):
-        return f"{_RSE} is {words(sizes)}, allowed: endpoint -> size"
-    try:
-        json.dumps({k: v for k, v in record.items() if k != _RSE}, allow_nan=False)
-    except ValueError:
-        return "NaN or Infinity beside RSE, allowed: numbers"
-    return None
-
-
 def _in_gb(size: Any) -> Any:
     """Convert a size; what is no number stays for the contract to refuse."""
     if size is None or size == 0:
@@ -97,3 +97,31 @@ def _in_gb(size: Any) -> Any:
         return round(float(size) * GB_PER_TB, 6)
     except (ValueError, OverflowError):
         return size
+
+
+_TELLING = {"cmtconfigs", "containers", "cvmfs", "architectures", "tags"}
+_NEEDED = 2
+
+
+def looks_like_software(data: Any) -> bool:
+    """Whether a document is an object of software records by queue, ``ALL`` for what the whole grid has."""
+    inside = (set(value) for _, value in entries(data) if isinstance(value, dict))
+    return any(len(names & _TELLING) >= _NEEDED for names in inside)
+
+
+def read_software(data: Any) -> Iterator[Batch]:
+    """Read an object by queue of ``cmtconfigs, containers, cvmfs, architectures, tags``, which the matching judges.
+
+    Source:
+        matching.md section 1.
+    """
+    rows = Rows("software_tags", "panda_queue", "data")
+    for number, (queue, record) in enumerate(entries(data), start=1):
+        reason = unfit(record)
+        text = None if reason else as_json(record)
+        if text is None:
+            reason = reason or "NaN or Infinity in it, allowed: numbers"
+            rows.refuse(number, f"panda_queue={queue}", reason)
+        else:
+            rows.add(number, queue, text)
+    yield rows.batch()

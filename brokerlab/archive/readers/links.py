@@ -1,4 +1,4 @@
-"""Read the metrics of links between sites: the nested JSON that PanDA loads, and its flat form (section 7).
+"""Read the metrics of links between sites: the nested JSON that PanDA loads, and flat tables of one row per link (section 7).
 
 Every value becomes a row of ``network_matrix`` under the key that the brokerage reads, with the time at
 which it was measured. What looks odd is kept and told: the brokerage's own age limit decides.
@@ -8,15 +8,22 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from brokerlab.archive.readers import columnar, delimited
+from brokerlab.archive.readers.detect import LINK_KEYS, Detected
 from brokerlab.archive.readers.records import Batch, Rows, Told, entries, no_record, words
+from brokerlab.errors import SchemaError
 
 _PARTS = {"closeness", "mbps", "files", "bytes"}
 _ABOUT = {"src", "dst"}
 _FAR = timedelta(days=1)
 """A time this far from the middle one is told."""
 _SHOWN = 3
+_MBPS_TIME = "mbps_timestamp"
 
 
 def looks(data: Any) -> bool:
@@ -216,3 +223,63 @@ def _time(value: Any) -> datetime | None:
         return datetime.fromisoformat(value).replace(tzinfo=None)
     except (TypeError, ValueError):
         return None
+
+
+def read_table(path: Path, detected: Detected) -> Iterator[Batch]:
+    """Read Parquet or CSV with ``src, dst``, columns of ``detect.LINK_KEYS`` and ``mbps_timestamp`` (the time of the three ``mbps``).
+
+    Yields ``network_matrix``, one row per value that is there, numbered by link.
+
+    Source:
+        archive.md section 7.
+    """
+    for piece in (delimited if detected.delimiter else columnar).read(path, detected):
+        named = piece.frame.rename({name: name.strip().lower() for name in piece.frame.columns})
+        table, notes = _long(named.with_columns(piece.rows.alias("row")))
+        yield Batch("network_matrix", table.drop("row"), table["row"], piece.refused, notes)
+
+
+def _long(links: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Turn columns into rows; values without a time of their own get the usual one of the table."""
+    metrics = [name for name in LINK_KEYS if name in links.columns]
+    nested = [name for name in metrics if links.schema[name].is_nested()]
+    if nested:
+        raise SchemaError(
+            "\n".join(
+                f"network_matrix.{n}: found type {links.schema[n]}, allowed: a number"
+                for n in nested
+            )
+        )
+    if _MBPS_TIME not in links.columns:
+        links = links.with_columns(pl.lit(None, dtype=pl.String).alias(_MBPS_TIME))
+    links = links.with_columns(
+        pl.col(*metrics, _MBPS_TIME).cast(pl.String).str.strip_chars().replace("", None)
+    )
+    usual = links[_MBPS_TIME].drop_nulls().mode(maintain_order=True)
+    when = usual[0] if len(usual) else None
+    own = pl.col("key").str.starts_with("dashb_mbps")
+    table = (
+        links.unpivot(
+            metrics,
+            index=["src", "dst", "row", _MBPS_TIME],
+            variable_name="key",
+            value_name="value",
+        )
+        .drop_nulls("value")
+        .with_columns(pl.col("key").replace_strict(LINK_KEYS))
+        .select(
+            "src",
+            "dst",
+            "key",
+            "value",
+            "row",
+            pl.when(own).then(_MBPS_TIME).otherwise(pl.lit(when)).alias("ts"),
+        )
+        .sort("row", maintain_order=True)
+    )
+    note = "closeness, files and bytes have no time in a flat table"
+    notes = [f"{note}; the most frequent mbps_timestamp ({when}) stands for it"]
+    silent = len(links) - table["row"].n_unique()
+    if silent:
+        notes.append(f"{silent} link(s) hold no value: no row")
+    return table, tuple(notes)
