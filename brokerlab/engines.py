@@ -125,6 +125,11 @@ def last_attempts(files: nw.LazyFrame[Any], *of: str) -> nw.LazyFrame[Any]:
     return known.drop("attempt__", "last__")
 
 
+def quoted(name: str) -> str:
+    """Write a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def unpivot(
     frame: nw.LazyFrame[Any], on: Sequence[str], keep: Sequence[str], *, name: str, value: str
 ) -> nw.LazyFrame[Any]:
@@ -133,9 +138,9 @@ def unpivot(
         narrowed = frame.select(*keep, *on)
         return narrowed.unpivot(list(on), index=list(keep), variable_name=name, value_name=value)
     # narwhals would unpivot on another connection than the table's
-    names, values = ", ".join(f"'{n}'" for n in on), ", ".join(f'"{n}"' for n in on)
-    kept = ", ".join(f'"{n}"' for n in keep)
-    stacked = f'{kept}, unnest([{names}]) as "{name}", unnest([{values}]) as "{value}"'
+    names, values = ", ".join(f"'{n}'" for n in on), ", ".join(map(quoted, on))
+    kept = ", ".join(map(quoted, keep))
+    stacked = f"{kept}, unnest([{names}]) as {quoted(name)}, unnest([{values}]) as {quoted(value)}"
     lazy: nw.LazyFrame[Any] = nw.from_native(frame.to_native().select(stacked))
     return lazy
 

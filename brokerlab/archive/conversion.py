@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.archive import parsing
 from brokerlab.archive.contracts import columns_of
-from brokerlab.archive.contracts._columns import FIRST_TIME, MAX_TEXT
+from brokerlab.archive.contracts._columns import FIRST_TIME, MAX_TEXT, about
 from brokerlab.archive.contracts.jobs import APPROXIMATE
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
 from brokerlab.archive.parsing import LONGEST_SCALAR
@@ -49,7 +49,7 @@ _DIGITS = 30
 
 def unit_of(table: str, column: str) -> str:
     """Return the unit that a column has in the archive."""
-    unit: str = (columns_of(table)[column].metadata or {})["unit"]
+    unit: str = about(columns_of(table)[column])["unit"]
     return unit
 
 
@@ -196,7 +196,7 @@ def _settle_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     Source:
         archive.md section 13.3.
     """
-    names = {name.strip().lower(): name for name in frame.columns}
+    names = parsing.by_low(frame.columns)
     if not {"maxpss", "avgpss"} <= set(names):
         return frame, ()
     peak = names["maxpss"]
@@ -224,7 +224,7 @@ def _settle_tasks(frame: pl.DataFrame) -> pl.DataFrame:
         >>> _settle_tasks(rows).select("nfilesperjob", "usescout").rows()
         [('2', '3'), (None, None)]
     """
-    names = {name.strip().lower(): name for name in frame.columns}
+    names = parsing.by_low(frame.columns)
     rule = names.get("splitrule")
     if rule is None or frame.schema[rule] != pl.String:
         return frame
@@ -244,7 +244,7 @@ def _settle_queues(frame: pl.DataFrame) -> pl.DataFrame:
 
     ``maxwdir`` that is not a number means ``maxinputsize + 2000``, 0 without ``maxinputsize``.
     """
-    names = {name.strip().lower(): name for name in frame.columns}
+    names = parsing.by_low(frame.columns)
     cloud, space = names.get("cloud"), names.get("maxwdir")
     changed = []
     if cloud is not None and frame.schema[cloud] == pl.String:
@@ -262,7 +262,7 @@ def _settle_queues(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _settle_marks(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read the mark of stand-ins as a boolean, whatever an export of an archive made of it."""
-    mark = {name.strip().lower(): name for name in frame.columns}.get(APPROXIMATE)
+    mark = parsing.by_low(frame.columns).get(APPROXIMATE)
     kind = pl.Boolean() if mark is None else frame.schema[mark]
     if mark is None or kind == pl.Boolean:
         return frame, ()

@@ -11,6 +11,7 @@ import polars as pl
 from brokerlab.archive import parsing
 from brokerlab.archive.approximate import FROM_JOBS
 from brokerlab.archive.contracts import TABLES, columns_of, key_columns
+from brokerlab.archive.contracts._columns import about
 from brokerlab.archive.schema import problems_of_values
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
@@ -88,12 +89,12 @@ def _held(name: str, table: Any) -> tuple[Any, list[str]]:
         return table, []
     kinds = {c: kind for c, kind in rows.collect_schema().items() if c in columns}
     numbers = [c for c in kinds if columns[c].dtype.is_numeric()]
-    named = [c for c in kinds if (columns[c].metadata or {}).get("values")]
+    named = [c for c in kinds if about(columns[c]).get("values")]
     problems = []
     for column in (*numbers, *named):
         if kinds[column] in (TEXT, nw.Categorical, nw.Enum):
             values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls()
-            usual = (columns[column].metadata or {}).get("values", ())
+            usual = about(columns[column]).get("values", ())
             if not values[column].is_in([*usual]).all():
                 problems += problems_of_values(name, values.sort(column))[:_SHOWN]
     limits: dict[str, Any] = {

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from brokerlab.archive import conversion, names, parsing, schema
 from brokerlab.archive.contracts import contract, key_columns, polars_schema, required_columns
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
+from brokerlab.archive.parsing import low
 from brokerlab.archive.readers.queue_records import BESIDE, is_export
 from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError, nearest
@@ -147,13 +148,9 @@ class Mapping(BaseModel):
 
     def named(self, columns: Iterable[str]) -> dict[str, str]:
         """Return the canonical column by name of the source, as the source writes it."""
-        lowered = {name.strip().lower(): column for name, column in self.columns.items()}
-        exact = set(self.columns)
-        return {
-            name: self.columns[name] if name in exact else lowered[name.strip().lower()]
-            for name in columns
-            if name in exact or name.strip().lower() in lowered
-        }
+        lowered = {low(name): column for name, column in self.columns.items()}
+        wanted = {name: self.columns.get(name, lowered.get(low(name))) for name in columns}
+        return {name: column for name, column in wanted.items() if column is not None}
 
 
 def _pairs(option: str, example: str, texts: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -173,7 +170,7 @@ def _pairs(option: str, example: str, texts: Sequence[str], problems: list[str])
 
 def export_of(columns: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the columns of an export as a mapping keeps them."""
-    return tuple(sorted(name.strip().lower() for name in columns))
+    return tuple(sorted(low(name) for name in columns))
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,7 @@ class Wishes:
                 continue
             if set(mapping.export) == export:
                 return mapping, path
-            of_source = {name.strip().lower() for name in mapping.columns}
+            of_source = {low(name) for name in mapping.columns}
             of_table = {*mapping.units, *mapping.defaults} if not of_source else set()
             if (of_source and of_source <= export) or of_table & export:
                 near.append(path)
@@ -359,14 +356,14 @@ def _problems(
     """List the options that do not fit the columns of a source."""
     kinds = polars_schema(table)
     problems = []
-    lowered = {name.strip().lower() for name in columns}
+    lowered = {low(name) for name in columns}
     taken: dict[str, str] = {}
     own, _, _ = schema.match_names(table, [name for name in columns if name not in rename])
     for name, column in mapping.columns.items():
         option = f"--map {name}={column}"
         if column not in kinds:
             problems.append(f"{option}: {_unknown(table, column)}")
-        elif name.strip().lower() not in lowered:
+        elif low(name) not in lowered:
             problems.append(f"{option}: {source} has no column '{name}': {_near(name, columns)}")
         elif column in taken:
             problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")

@@ -7,6 +7,8 @@ from functools import cache
 
 from brokerlab.archive import conversion
 from brokerlab.archive.contracts import TABLES, columns_of, required_columns
+from brokerlab.archive.contracts._columns import about
+from brokerlab.archive.parsing import low
 
 GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
 """Names that stand for a key in every table that has it."""
@@ -58,14 +60,14 @@ _LEAST = 3
 
 def plain(name: str) -> str:
     """Write a name without case and the marks between its parts: ``CPU_Consumption-Time`` as ``cpuconsumptiontime``."""
-    return _MARKS.sub("", name.strip().lower())
+    return _MARKS.sub("", low(name))
 
 
 @cache
 def spellings(table: str) -> Mapping[str, tuple[str, ...]]:
     """Return the names that the columns of a table go by, each its own first."""
     return {
-        name: (name, *(column.metadata or {}).get("aliases", ()), *GLOBAL_ALIASES.get(name, ()))
+        name: (name, *about(column).get("aliases", ()), *GLOBAL_ALIASES.get(name, ()))
         for name, column in columns_of(table).items()
     }
 

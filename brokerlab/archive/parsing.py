@@ -37,6 +37,16 @@ def is_pattern(name: str) -> bool:
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
+def low(name: str) -> str:
+    """Write the name of a column without blanks around it and without case, which tell no columns apart."""
+    return name.strip().lower()
+
+
+def by_low(names: Iterable[str]) -> dict[str, str]:
+    """Return names as a source writes them by what tells them apart."""
+    return {low(name): name for name in names}
+
+
 def cleaned(column: pl.Expr, source: pl.DataType) -> pl.Expr:
     """Strip blanks and make the empty string and ``NULL`` null; other types pass unchanged."""
     if isinstance(source, pl.Categorical | pl.Enum):

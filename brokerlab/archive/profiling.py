@@ -16,6 +16,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import STORED, describe, key_columns, version_column
 from brokerlab.archive.contracts.jobs import STATUSES
+from brokerlab.engines import quoted
 from brokerlab.results import Result, Shows
 from brokerlab.words import counted
 
@@ -316,7 +317,7 @@ class _Table:
     def __init__(self, archive: Archive, name: str) -> None:
         self.archive = archive
         self.name = name
-        self.rows = archive.sql(f"from {_quote(name)}")
+        self.rows = archive.sql(f"from {quoted(name)}")
         self.count = archive.manifest.counts[name]
         self.types = dict(archive.scan(name).collect_schema())
         self.about = {row["column"]: row for row in describe(name).iter_rows(named=True)}
@@ -327,8 +328,8 @@ class _Table:
         """Return a column as SQL; dates, and times with a zone, as times in UTC."""
         kind = self.types[name]
         if kind == pl.Date or getattr(kind, "time_zone", None):
-            return f"make_timestamp(epoch_us({_quote(name)}))"
-        return _quote(name)
+            return f"make_timestamp(epoch_us({quoted(name)}))"
+        return quoted(name)
 
     def columns(self) -> list[dict[str, Any]]:
         """Count and range every column."""
@@ -375,7 +376,7 @@ class _Table:
 
     def add_percentiles(self, columns: Sequence[dict[str, Any]]) -> None:
         """Add exact percentiles to some columns; these are in memory together."""
-        wanted = [f"quantile_disc({_quote(c['column'])}, [0.01, 0.5, 0.99])" for c in columns]
+        wanted = [f"quantile_disc({quoted(c['column'])}, [0.01, 0.5, 0.99])" for c in columns]
         for row, result in zip(columns, _one(self.rows, ", ".join(wanted)), strict=True):
             row |= dict(zip(("p01", "median", "p99"), result, strict=True))
 
@@ -386,7 +387,7 @@ class _Table:
         checks += [check for row in columns for check in self._far(row)]
         if not checks:
             return []
-        key = _quote(self.keys[0])
+        key = quoted(self.keys[0])
         wanted = []
         for check in checks:
             it, rule = self.value(check.column), f"filter ({check.broken})"
@@ -441,7 +442,7 @@ class _Table:
         """Return the keys that stand in several rows; null equals null."""
         if not key_columns(self.name):
             return []
-        keys = ", ".join(map(_quote, self.keys))
+        keys = ", ".join(map(quoted, self.keys))
         doubled = self.rows.aggregate(f"{keys}, count(*) as n", keys).filter("n > 1")
         n, rows = _one(doubled, "count(*), sum(n)")
         if not n:
@@ -547,14 +548,10 @@ def _keys(
     rows: duckdb.DuckDBPyRelation, columns: Sequence[str], prefix: str
 ) -> duckdb.DuckDBPyRelation:
     """Return the different keys without nulls, as ``prefix0, prefix1...``, and their rows ``n``."""
-    names = [_quote(column) for column in columns]
+    names = [quoted(column) for column in columns]
     given = rows.filter(" and ".join(f"{name} is not null" for name in names))
     named = ", ".join(f"{name} as {prefix}{i}" for i, name in enumerate(names))
     return given.aggregate(f"{named}, count(*) as n", ", ".join(names))
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _is_time(kind: pl.DataType) -> bool:

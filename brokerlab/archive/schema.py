@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.archive import parsing
 from brokerlab.archive.contracts import Frame, columns_of, key_columns, polars_schema
-from brokerlab.archive.contracts._columns import MAX_JSON
+from brokerlab.archive.contracts._columns import MAX_JSON, about
 from brokerlab.archive.names import spellings
 from brokerlab.errors import SchemaError
 
@@ -125,9 +125,7 @@ class _Plan:
         """Return the converted column, epoch times still in place, of the cleaned one; None if it cannot work."""
         target, kind = polars_schema(self.table)[name], self.schema[self.source_of[name]]
         value = pl.col(f"__c_{name}")
-        numbers = (
-            target.is_integer() and (columns_of(self.table)[name].metadata or {})["unit"] == "-"
-        )
+        numbers = target.is_integer() and about(columns_of(self.table)[name])["unit"] == "-"
         if kind == pl.Float32 and numbers:
             value = pl.when(value.abs() <= parsing.EXACT_FLOAT32).then(value)
         return parsing.parsed(value, kind, target)
@@ -194,11 +192,11 @@ class _Plan:
             elif rule == "max_length":
                 size = final.str.len_bytes()
                 result.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
-        if known := (column.metadata or {}).get("values", ()):
+        if known := about(column).get("values", ()):
             meant = final.map_batches(partial(_meant, known), return_dtype=pl.String)
             words = pl.lit(f"{name} '") + shown(clean) + "' is no value, did you mean '" + meant
             result.append((final != meant, words + "'?"))
-        before = (column.metadata or {}).get("after")
+        before = about(column).get("after")
         if before in self.source_of:
             words = pl.lit(f"{name} ") + shown(final) + f" is before {before} "
             result.append((final < self.final(before), words + shown(self.final(before))))
@@ -337,7 +335,7 @@ def match_names(table: str, columns: list[str]) -> tuple[dict[str, str], dict[st
     lowered: dict[str, str] = {}
     problems: list[str] = []
     for name in columns:
-        low = name.strip().lower()
+        low = parsing.low(name)
         if low in lowered:
             problems.append(
                 f"{table}.{low}: found twice, as '{lowered[low]}' and '{name}'; keep one"

@@ -13,6 +13,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import activity, jobs, queues, settings, tasks
+from brokerlab.archive.contracts._columns import about
 from brokerlab.engines import FLAG, FLOAT, INT, TEXT, TIME, Types
 from brokerlab.errors import SchemaError, nearest
 
@@ -77,7 +78,7 @@ def columns_of(table: str) -> Mapping[str, dy.Column]:
 
 def key_columns(table: str) -> list[str]:
     """Return the columns that identify a row of the table; null equals null in keys."""
-    return [n for n, c in columns_of(table).items() if (c.metadata or {}).get("key")]
+    return [n for n, c in columns_of(table).items() if about(c).get("key")]
 
 
 def required_columns(table: str) -> list[str]:
@@ -87,9 +88,7 @@ def required_columns(table: str) -> list[str]:
 
 def version_column(table: str) -> str | None:
     """Return the time column that orders rows of the same key (``modificationtime``), or None."""
-    return next(
-        (n for n, c in columns_of(table).items() if (c.metadata or {}).get("version")), None
-    )
+    return next((n for n, c in columns_of(table).items() if about(c).get("version")), None)
 
 
 def polars_schema(table: str) -> dict[str, pl.DataType]:
@@ -150,7 +149,7 @@ def describe_columns(kind: type[dy.Schema]) -> pl.DataFrame:
     """List the columns of a contract as :func:`describe` does."""
     rows = []
     for name, column in kind.columns().items():
-        meta = column.metadata or {}
+        meta = about(column)
         short = _SHORT_TYPES[str(column.dtype).split("(")[0]]
         short = "json" if meta.get("unit") == "json" else short
         unit = "-" if short == "json" else meta.get("unit", "-")

@@ -93,8 +93,8 @@ def resource_type(**options: Any) -> dy.String:
         for cores in ("SCORE", "MCORE")
         for memory in ("", "_LOMEM", "_HIMEM", "_VHIMEM")
     ]
-    about = {"aliases": ("resourcetype", "resource_type"), "values": known}
-    return text("SCORE, MCORE, SCORE_HIMEM...", **(about | options))
+    usual = {"aliases": ("resourcetype", "resource_type"), "values": known}
+    return text("SCORE, MCORE, SCORE_HIMEM...", **(usual | options))
 
 
 def json_text(meaning: str, *, longest: int = MAX_JSON, **options: Any) -> dy.String:
@@ -116,8 +116,13 @@ def ts(meaning: str, **options: Any) -> dy.Datetime:
 
 def names(meaning: str, *, null: str = "none") -> dy.List:
     """Declare a list of names."""
-    about = {"unit": "-", "null": null, "meaning": meaning}
-    return dy.List(dy.String(nullable=True), nullable=True, metadata=about)
+    metadata = {"unit": "-", "null": null, "meaning": meaning}
+    return dy.List(dy.String(nullable=True), nullable=True, metadata=metadata)
+
+
+def about(column: dy.Column) -> Mapping[str, Any]:
+    """Return what is written beside a column, see above."""
+    return column.metadata or {}
 
 
 def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
@@ -129,10 +134,10 @@ def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
     result: dict[str, dy.Column] = {}
     for name, means in null.items():
         known = table.columns()[name]
-        about = known.metadata or {}
+        there = about(known)
         required = means == NOT_ALLOWED
         options = _options(
-            about["meaning"], about["unit"], null=means or about["null"], required=required
+            there["meaning"], there["unit"], null=means or there["null"], required=required
         )
         if isinstance(known, dy.Datetime):
             result[name] = dy.Datetime(time_unit="us", **options)
@@ -149,9 +154,9 @@ def declared(
     """Make contracts, by table, of what each is (a sentence) and its columns in order, for the module that declares them."""
     made: dict[str, type[dy.Schema]] = {}
     make: Any = type(dy.Schema)
-    for table, (about, columns) in tables.items():
+    for table, (sentence, columns) in tables.items():
         name = table.title().replace("_", "")
-        own = {"__doc__": about, "__module__": module, **deepcopy(dict(columns))}
+        own = {"__doc__": sentence, "__module__": module, **deepcopy(dict(columns))}
         made[table] = make(name, (dy.Schema,), own)
         setattr(sys.modules[module], name, made[table])  # by which other processes find it
     return made

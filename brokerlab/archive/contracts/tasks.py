@@ -5,7 +5,7 @@ import re
 import dataframely as dy
 import polars as pl
 
-from brokerlab.archive.contracts._columns import f64, i32, i64, resource_type, text, ts
+from brokerlab.archive.contracts._columns import about, f64, i32, i64, resource_type, text, ts
 
 _ABSENT = "rule absent"
 STATUSES = (
@@ -161,7 +161,7 @@ class ExpectedScouts(dy.Schema):
 SPLIT_RULE_TAGS: dict[str, str] = {
     name: found[1]
     for name, column in Tasks.columns().items()
-    if (found := re.search(r"\[([A-Z]{2})\]$", (column.metadata or {})["meaning"]))
+    if (found := re.search(r"\[([A-Z]{2})\]$", about(column)["meaning"]))
 }
 """Tag in ``splitrule`` of each resolved task parameter, e.g. ``nfilesperjob: NF``."""
 

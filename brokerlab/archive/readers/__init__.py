@@ -57,6 +57,7 @@ def detect(
         SchemaError: There is no such table, or a column name that occurs twice or is a pattern.
     """
     result = by_first_bytes(path, table, table_of, partition or {})
+    result = replace(result, named=table is not None)
     if result.format in ("duckdb", "sqlite"):
         return databases.detected(path, result, table_of)
     if result.format == "lines":

@@ -20,6 +20,7 @@ from brokerlab.archive.readers.detect import (
     truncated,
 )
 from brokerlab.archive.readers.records import Batch, numbered
+from brokerlab.engines import quoted
 from brokerlab.errors import DataError
 
 BATCH_ROWS = 100_000
@@ -112,7 +113,7 @@ def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _duckdb_pieces(path: Path, name: str, _: str) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table of DuckDB."""
     with _duckdb(path) as connection:
-        yield from relation_pieces(connection.sql(f"from main.{_quote(name)}"))
+        yield from relation_pieces(connection.sql(f"from main.{quoted(name)}"))
 
 
 def relation_pieces(relation: duckdb.DuckDBPyRelation) -> Iterator[pl.DataFrame]:
@@ -120,7 +121,7 @@ def relation_pieces(relation: duckdb.DuckDBPyRelation) -> Iterator[pl.DataFrame]
     kinds = zip(relation.columns, relation.types, strict=True)
     lengths = [column for column, kind in kinds if kind == "INTERVAL"]
     if lengths:  # intervals in months, days and the rest are no type of Polars
-        made = ", ".join(f"epoch_us({_quote(n)}) as {_quote(n)}" for n in lengths)
+        made = ", ".join(f"epoch_us({quoted(n)}) as {quoted(n)}" for n in lengths)
         relation = relation.project(f"* replace ({made})")
     as_lengths = pl.col(lengths).cast(pl.Duration("us"))
     stream: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
@@ -150,7 +151,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
 def _sqlite_pieces(path: Path, name: str, table: str) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table of SQLite, whose values may be of any type in any column."""
     with _sqlite(path) as database:
-        cursor = database.execute(f"select * from {_quote(name)}")  # noqa: S608  (quoted)
+        cursor = database.execute(f"select * from {quoted(name)}")  # noqa: S608  (quoted)
         names = [column[0] for column in cursor.description]
         while True:
             rows = cursor.fetchmany(BATCH_ROWS)
@@ -173,8 +174,3 @@ def _plain(value: Any) -> Any:
 def _decode(raw: bytes) -> str:
     """Read bytes as UTF-8; others are shown by their numbers."""
     return raw.decode("utf-8", errors="backslashreplace")
-
-
-def _quote(name: str) -> str:
-    """Write a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from brokerlab.archive.contracts import columns_of
+from brokerlab.archive.contracts._columns import about
+from brokerlab.archive.parsing import low
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
 from brokerlab.archive.readers.records import Batch, Refusal, numbered, refusals
 from brokerlab.errors import DataError
@@ -150,10 +152,10 @@ def _without_swallowed(
     refused: list[Refusal] = []
     # JSON may have line breaks and delimiters enough to look like rows
     columns = columns_of(detected.table) if detected.table else {}
-    json = {n for n, column in columns.items() if (column.metadata or {})["unit"] == "json"}
+    json = {n for n, column in columns.items() if about(column)["unit"] == "json"}
     if len(frame.columns) <= _FEW_COLUMNS:
         return whole, refusals([])
-    for name in (n for n in broken if n.strip().lower() not in json):
+    for name in (n for n in broken if low(n) not in json):
         value = frame[name].fill_null("")
         ends = value.str.count_matches("\n", literal=True).cast(pl.Int64)
         marks = value.str.count_matches(detected.delimiter, literal=True).cast(pl.Int64)

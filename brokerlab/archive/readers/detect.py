@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from brokerlab.archive.contracts import TABLES, columns_of, contract, required_columns
 from brokerlab.archive.names import looks_like
-from brokerlab.archive.parsing import is_pattern
+from brokerlab.archive.parsing import is_pattern, low
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.frames import doubled
 
@@ -107,18 +107,16 @@ def by_first_bytes(
     if head.startswith(_PARQUET):
         return _detect_parquet(path, table, table_of, partition)
     if head.startswith(_SQLITE) or head[8:12] == _DUCKDB:
-        return Detected(
-            "sqlite" if head.startswith(_SQLITE) else "duckdb", table, "", "", table is not None
-        )
+        return Detected("sqlite" if head.startswith(_SQLITE) else "duckdb", table)
     text, encoding = _decode(path, head)
-    if _has_lines(path, text):
-        return Detected("lines", table or table_of_name(path.name), encoding, "", table is not None)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        return Detected("json", table or table_of_name(path.name), encoding, "", table is not None)
+    is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    if (has_lines := _has_lines(path, text)) or is_json:
+        kind = "lines" if has_lines else "json"
+        return Detected(kind, table or table_of_name(path.name), encoding)
     header = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
     delimiter = next((d for d in ",;\t|" if d in header), ",")
     columns = _fields(path, header, delimiter)
-    names = [n.strip().lower() for n in columns]
+    names = [low(n) for n in columns]
     if not names or not any(names):
         raise DataError(f"{path}: is empty: no header line; remove it or export it again")
     check_columns(path, names)
@@ -129,7 +127,7 @@ def by_first_bytes(
     if table in (None, "network_matrix") and is_link_table(names):
         return Detected("links", "network_matrix", encoding, delimiter)
     result = table or table_of_records(path, columns, table_of)
-    return Detected("csv", result, encoding, delimiter, table is not None, tuple(columns))
+    return Detected("csv", result, encoding, delimiter, names=tuple(columns))
 
 
 def _fields(path: Path, header: str, delimiter: str) -> list[str]:
@@ -181,21 +179,21 @@ def _detect_parquet(
     check_columns(path, names)
     names += [name for name in partition if name not in names]
     result = table or table_of_records(path, names, table_of)
-    return Detected("parquet", result, "", "", table is not None, tuple(names), partition=partition)
+    return Detected("parquet", result, names=tuple(names), partition=partition)
 
 
 def is_link_table(names: Iterable[str]) -> bool:
     """Whether columns are those of a flat table of links: a row per link, a column per metric, no ``key``."""
-    low = {name.strip().lower() for name in names}
-    return {"src", "dst"} <= low and bool(low & set(LINK_KEYS)) and "key" not in low
+    has = {low(name) for name in names}
+    return {"src", "dst"} <= has and bool(has & set(LINK_KEYS)) and "key" not in has
 
 
 def table_of_name(name: str) -> str | None:
     """Find the longest table name, canonical or of the database, that the file name contains."""
-    low = name.lower()
+    text = name.lower()
     known = {table: table for table in TABLES}
     known |= {name: table for table, names in DB_NAMES.items() for name in names}
-    hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", low)]
+    hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", text)]
     return known[max(hits, key=len)] if hits else None
 
 
@@ -277,6 +275,6 @@ def table_of_records(path: Path, names: Iterable[str], table_of: TableOf) -> str
 
 def _only_table(names: Iterable[str]) -> str | None:
     """Find the one table that has all the columns and whose required columns are all there."""
-    has = {name.strip().lower() for name in names}
+    has = {low(name) for name in names}
     fits = [t for t in TABLES if {*required_columns(t)} <= has <= {*columns_of(t)}]
     return fits[0] if len(fits) == 1 else None

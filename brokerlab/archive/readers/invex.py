@@ -17,7 +17,7 @@ import polars as pl
 
 from brokerlab.archive import approximate
 from brokerlab.archive.conversion import MAX_DURATION_S, as_float
-from brokerlab.archive.parsing import cleaned
+from brokerlab.archive.parsing import cleaned, low
 from brokerlab.archive.readers import delimited
 from brokerlab.archive.readers.detect import Detected
 from brokerlab.archive.readers.records import REFUSED, Batch, numbered
@@ -62,7 +62,7 @@ def read(path: Path, detected: Detected) -> Iterator[Batch]:
     task = _task_of(path)
     parts = list(delimited.read(path, detected))
     frame = pl.concat([part.frame for part in parts])
-    frame = frame.rename({name: name.strip().lower() for name in frame.columns})
+    frame = frame.rename(low)
     both = [f"{old} and {new}" for old, new in RENAMED.items() if {old, new} <= set(frame.columns)]
     if both:
         raise SchemaError(f"{path}: {'; '.join(both)} are the same column; keep one of each")

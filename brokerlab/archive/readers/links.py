@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.parsing import low
 from brokerlab.archive.readers import columnar, delimited
 from brokerlab.archive.readers.detect import LINK_KEYS, Detected
 from brokerlab.archive.readers.records import Batch, Rows, Told, entries, no_record, words
@@ -234,7 +235,7 @@ def read_table(path: Path, detected: Detected) -> Iterator[Batch]:
         archive.md section 7.
     """
     for piece in (delimited if detected.delimiter else columnar).read(path, detected):
-        named = piece.frame.rename({name: name.strip().lower() for name in piece.frame.columns})
+        named = piece.frame.rename(low)
         table, notes = _long(named.with_columns(piece.rows.alias("row")))
         yield Batch("network_matrix", table.drop("row"), table["row"], piece.refused, notes)
 

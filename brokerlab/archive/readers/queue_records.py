@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.parsing import by_low, low
 from brokerlab.archive.readers.records import (
     Batch,
     Record,
@@ -183,7 +184,7 @@ class _Told:
 
     def __init__(self, record: Record) -> None:
         """Take the names in lower case, as the columns are."""
-        items = [(name.strip().lower(), value) for name, value in record.items()]
+        items = [(low(name), value) for name, value in record.items()]
         self.rest = {name: value for name, value in items if not _is_missing(value)}
         self.problems: list[str] = []
         self.own: Record = {}
@@ -313,8 +314,8 @@ def _whole(value: Any) -> int | None:
 
 def is_export(table: str, names: Iterable[str]) -> bool:
     """Whether columns are those of an export with the record of a queue as JSON."""
-    low = {name.strip().lower() for name in names}
-    return table == "queues" and _DATA in low and not {"type", "status"} & low
+    has = by_low(names)
+    return table == "queues" and _DATA in has and not {"type", "status"} & has.keys()
 
 
 def expanded(batch: Batch) -> Iterator[Batch]:
@@ -325,7 +326,7 @@ def expanded(batch: Batch) -> Iterator[Batch]:
     Source:
         archive.md section 5.
     """
-    names = {name.strip().lower(): name for name in batch.frame.columns}
+    names = by_low(batch.frame.columns)
     if not is_export(batch.table, names) or batch.frame.schema[names[_DATA]] != pl.String:
         yield batch
         return
