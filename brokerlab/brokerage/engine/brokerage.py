@@ -199,7 +199,12 @@ class Brokerage(Generic[R, D]):
             ConfigError: Rules of another brokerage, settings that no rule can work with, rules, checks or a weight of one's
                 own that cannot work, an unknown option.
         """
-        world = self.prepare(tables, rules=rules, matching=matching, config=config, **options)
+        return self.of(
+            self.prepare(tables, rules=rules, matching=matching, config=config, **options)
+        )
+
+    def of(self, world: World) -> D:
+        """Return the decisions on what is prepared."""
         return self.decisions.of(world, parts(world))
 
     def prepare(

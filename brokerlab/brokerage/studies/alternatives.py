@@ -20,7 +20,6 @@ from brokerlab.brokerage.comparison import (
     compare,
 )
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
@@ -173,8 +172,7 @@ def try_switches(
     @cache
     def decide(one: RuleSet) -> PlaceDecisions:
         pair = (rules, one) if isinstance(one, MatchingRules) else (one, None)
-        now = world.with_rules(*pair)
-        decisions: PlaceDecisions = brokerage.decisions.of(now, parts(now))
+        decisions: PlaceDecisions = brokerage.of(world.with_rules(*pair))
         return decisions
 
     def checks(one: RuleSet) -> pl.DataFrame:

@@ -12,7 +12,6 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.ranking import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.studies.removal import NO_SHARE, with_flags
@@ -166,7 +165,7 @@ def decide_both_weights(
     other = NEW if rules.basic_weight == ORIGINAL else ORIGINAL
     changed = AnalysisRules(rules.rules, **(switches | {"basic_weight": other}))
     now = world.with_rules(changed, world.matching)
-    others = type(decisions).of(now, parts(now))
+    others: AnalysisDecisions = now.brokerage.of(now)
     return (decisions, others) if other == NEW else (others, decisions)
 
 

@@ -349,7 +349,7 @@ def read_filed(path: str | Path, reports: str | Path | None = None) -> Filed:
     """
     file = Path(path)
     proposal = read(file)
-    run = _run(file.resolve().parent)
+    run = run_of(file.resolve().parent)
     if run is None and reports is not None:
         run = _maker(proposal.digest, Path(reports))
     return Filed(str(path), proposal, **({} if run is None else run.fields))
@@ -384,14 +384,14 @@ def find(folder: str | Path) -> list[Filed | Broken]:
     for path in [root] if root.is_file() else sorted(root.rglob(PATTERN)):
         if not path.is_file() or any(part[0] == "." for part in path.relative_to(root).parts):
             continue
-        run = _run(path.resolve().parent)
+        run = run_of(path.resolve().parent)
         made = (None, None) if run is None else (run.report, run.run)
         try:
             filed = read_filed(path)
         except ProposalError as error:
             result.append(Broken(str(path), " ".join(str(error).split()), *made))
             continue
-        if run is not None and run.failed:
+        if run is not None and run.state == "failed":
             result.append(Broken(str(path), "the run that wrote it failed afterwards", *made))
         else:
             result.append(filed)
@@ -425,15 +425,16 @@ def _age(one: Filed) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What is known of a run."""
+class Run:
+    """What is known of a run: as on a :class:`Filed`, and its parameters, how it ended, and what it proposed."""
 
     report: str
     run: str
     folder: Path
     archive: str | None
     started: str | None
-    failed: bool
+    parameters: Mapping[str, Any]
+    state: str
     digests: tuple[str, ...]
 
     @property
@@ -443,29 +444,30 @@ class _Run:
         return {name: getattr(self, name) for name in names}
 
 
-def _run(folder: Path) -> _Run | None:
+def run_of(folder: Path) -> Run | None:
     """Return the run of a folder; null: none, or one that was stopped, where a proposal stands for itself."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        archive = manifest.get("parameters", {}).get("archive")
-        started = manifest.get("started")
-        return _Run(
+        parameters, started = manifest.get("parameters", {}), manifest.get("started")
+        archive = parameters.get("archive")
+        return Run(
             str(manifest["report"]),
             str(manifest["run_id"]),
             folder,
             None if archive is None else str(archive),
             None if started is None else str(started),
-            manifest.get("state") == "failed",
+            parameters,
+            str(manifest.get("state")),
             tuple(str(one["digest"]) for one in manifest.get("proposals", ())),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
-def _maker(digest: str, reports: Path) -> _Run | None:
+def _maker(digest: str, reports: Path) -> Run | None:
     """Return the run of a folder of reports that wrote a proposal, by its digest; null: none is there."""
     for manifest in sorted(reports.glob(f"*/*/{MANIFEST}")):
-        run = _run(manifest.resolve().parent)
+        run = run_of(manifest.resolve().parent)
         if run is not None and digest in run.digests:
             return run
     return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 import polars as pl
 
@@ -17,12 +16,12 @@ from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, tasks_in_words
 from brokerlab.gdpconfig.proposal.files import (
-    MANIFEST,
     PAGE,
     Broken,
     Filed,
     find,
     newest,
+    run_of,
 )
 from brokerlab.gdpconfig.proposal.merging import Conflict, conflicts, merge
 from brokerlab.gdpconfig.proposal.parts import Change
@@ -236,24 +235,18 @@ def _sort_by_group(items: Sequence[Item]) -> tuple[Item, ...]:
 
 def _not_again(filed: Filed) -> str | None:
     """Return the last run after that of a proposal, of the same report and with the same parameters, without it."""
-    if filed.folder is None:
+    mine = None if filed.folder is None else run_of(filed.folder)
+    if mine is None:
         return None
-    mine, last = _manifest(filed.folder), None
-    for folder in sorted(filed.folder.parent.iterdir()):
-        other = _manifest(folder)
-        alike = all(other.get(name) == mine.get(name) for name in ("report", "parameters"))
-        later = str(other.get("started", "")) > str(mine.get("started", ""))
-        if alike and later and other.get("state") == "finished":
+    last = None
+    for folder in sorted(mine.folder.parent.iterdir()):
+        other = run_of(folder)
+        if other is None or other.state != "finished":
+            continue
+        alike = (other.report, other.parameters) == (mine.report, mine.parameters)
+        if alike and (other.started or "") > (mine.started or ""):
             last = None if (folder / Path(filed.name).name).exists() else folder.name
     return last
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        content = json.loads((folder / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _conflicts(items: Sequence[Item], config: Config) -> tuple[Conflict, ...]:

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.units import MB
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World, decided_of
 
@@ -256,7 +255,7 @@ def test_a_switch_alone_changes_the_decision(name: str) -> None:
     value = AnalysisRules.SWITCHES[name].production
     names, page = by_the_page(needs(name))
     now = page.world.with_rules(AnalysisRules(**BESIDE.get(name, {}), **{name: value}))
-    turned = AnalysisDecisions.of(now, parts(now))
+    turned = now.brokerage.of(now)
     seen = [see(alone(each, names.index(name))) for each in (page, turned)]
     if name == "basic_weight":
         assert seen[0] == document

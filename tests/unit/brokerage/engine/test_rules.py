@@ -8,7 +8,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import single_switches, watched
@@ -50,7 +49,7 @@ def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str, ste
     for rules, matching in asked:
         now = world.with_rules(rules, matching)
         kept += all(one is other for one, other in zip(now.sides, world.sides, strict=True))
-        mine = brokerage.decisions.of(now, parts(now))
+        mine = brokerage.of(now)
         whole = brokerage.decide(tables, rules=rules, matching=matching)
         assert_frame_equal(mine.places, whole.places, check_exact=True)
         assert_frame_equal(mine.tasks, whole.tasks, check_exact=True)
@@ -63,7 +62,7 @@ def test_other_rules_keep_the_configuration() -> None:
     rules = single_switches(brokerage.rule_set("document"), brokerage.rule_set("production"))
     for one in [*rules.values()][:3]:
         now = brokerage.prepare(tables).with_config(config).with_rules(one)
-        mine = brokerage.decisions.of(now, parts(now))
+        mine = brokerage.of(now)
         whole = brokerage.decide(tables, rules=one, config=config)
         assert now.config is config
         assert_frame_equal(mine.places, whole.places, check_exact=True)

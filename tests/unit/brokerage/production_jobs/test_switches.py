@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.world import World as EngineWorld
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.rules import JobRules, ProductionRules
@@ -285,7 +284,7 @@ def decided(alike: str, plain: ProductionRules, rules: ProductionRules) -> list[
     now = world if rules is plain else world.with_rules(rules)
     book = Book(rules, False, {})
     found = [Found(each.world, book) for each in ALIKE[alike]]
-    answer(found, BROKERAGE.decisions.of(now, parts(now)))
+    answer(found, BROKERAGE.of(now))
     book.waiting.clear()
     return found
 
