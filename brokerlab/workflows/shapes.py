@@ -49,19 +49,6 @@ def gaussian(n: int, *, runtime: float) -> Dag:
     return _even(f"Gaussian elimination {n}", edges, runtime)
 
 
-def fft(points: int, *, runtime: float) -> Dag:
-    """Return a fast Fourier transform: a tree that splits the input, then butterflies."""
-    steps = points.bit_length() - 1
-    if points < 2 or points != 2**steps:
-        raise ConfigError(f"points={points}: must be a power of two, at least 2")
-    edges = [(f"s{k}.{i // 2}", f"s{k + 1}.{i}") for k in range(steps) for i in range(2 ** (k + 1))]
-    for step in range(steps):
-        before = f"s{steps}" if step == 0 else f"b{step}"
-        for i in range(points):
-            edges += [(f"{before}.{i}", f"b{step + 1}.{i}"), (f"{before}.{i ^ 2**step}", f"b{step + 1}.{i}")]  # fmt: skip
-    return _even(f"FFT {points}", edges, runtime)
-
-
 def usual(stretch: float = 1.0) -> dict[str, Dag]:
     """Return workflows by name for where no recorded ones are at hand."""
     made = (

@@ -156,14 +156,14 @@ class Maker:
         self.tables["parent_tasks"] = task_tables.parents(family)
 
     def _make_places(self) -> None:
-        types = self._whole("resource_types")
         queues = places.queues(
-            self.archive.joinable("queues"), types, self.clock, more=self.more_of_queues
+            self.archive.joinable("queues"),
+            self._whole("resource_types"),
+            self.clock,
+            more=self.more_of_queues,
         )
         self.tables["queues"] = queues
         self.parents = places.parents(queues)
-        if types is not None:
-            self.tables["resource_types"] = types
         if (result := self._lazy("ddm_endpoints")) is not None:
             self.tables["storage_endpoints"] = places.storage_endpoints(result, self.clock)
         if (result := self._lazy("queue_endpoints")) is not None:

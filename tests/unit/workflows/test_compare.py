@@ -243,10 +243,7 @@ def test_a_task_wider_than_the_machine_has_no_run_and_says_so(system):
 
 
 def test_generated_shapes():
-    assert shapes.fft(8, runtime=1).widths == (1, 2, 4, 8, 8, 8, 8)
     assert len(shapes.gaussian(20, runtime=1).levels) == 38
-    with pytest.raises(ConfigError, match="power of two"):
-        shapes.fft(6, runtime=1)
     with pytest.raises(ConfigError, match="width=0"):
         shapes.pipelines(0, 2, runtime=1)
 
