@@ -283,10 +283,9 @@ def base(
 ) -> None:
     """Write a gdpconfig as the JSON document that ``apply --format patch`` fits."""
     from brokerlab.gdpconfig.proposal import write
-    from brokerlab.gdpconfig.proposal.statements import config_document
+    from brokerlab.gdpconfig.proposal.statements import config_text
 
-    text = json.dumps(config_document(_config(config, at)), indent=2, ensure_ascii=False) + "\n"
-    write(text, into, overwrite=force)
+    write(config_text(_config(config, at)), into, overwrite=force)
     typer.echo(f"written to {into}")
 
 

@@ -18,7 +18,7 @@ from typing import cast
 import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.gdpconfig.values import Value
+from brokerlab.gdpconfig.entry import Value
 
 PLACEHOLDER = re.compile(r"<([^<>]+)>")
 """``<prodsourcelabel>`` in a key pattern."""

@@ -15,8 +15,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, warn_once
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.entry import Entry
-from brokerlab.gdpconfig.values import convert
+from brokerlab.gdpconfig.entry import Entry, convert
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from brokerlab.cli import app
 from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.entry import Value
 from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, dumps, read, write
-from brokerlab.gdpconfig.values import Value
 
 NOW = datetime.fromisoformat("2026-11-21T09:00")
 CONFIG = "app,component,key,value,type\njedi,dbproxy,SCOUT_CPUTIME_RANK,90,int\n"

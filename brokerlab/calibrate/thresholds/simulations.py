@@ -48,7 +48,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
 from brokerlab.calibrate.thresholds.settings import NOW, Options, Setting, Space
 from brokerlab.errors import BrokerlabError, ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.values import digest_of
+from brokerlab.gdpconfig.entry import digest_of
 from brokerlab.long_work import Kept, in_processes
 from brokerlab.numerics import FloatArray
 

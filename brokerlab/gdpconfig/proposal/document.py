@@ -20,13 +20,13 @@ import polars as pl
 from brokerlab.errors import MOST_MESSAGE, UNSEEN, ProposalError, shown
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import Value
 from brokerlab.gdpconfig.keys import has_scope
 from brokerlab.gdpconfig.proposal.parts import (
     Change,
     Digests,
     Evidence,
     Source,
-    apply_change,
     base_problem,
     changes_of,
     default_problem,
@@ -36,8 +36,8 @@ from brokerlab.gdpconfig.proposal.parts import (
     keys_digest,
     moved,
     places_of,
+    with_changes,
 )
-from brokerlab.gdpconfig.values import Value
 from brokerlab.results import Result, Shows
 
 JSON_TEXT = re.compile(r"changes\.\d+\.(before|after)\.value_json")
@@ -353,10 +353,7 @@ class Proposal(Result):
     def applied_to(self, config: Config, *, touched_only: bool = False) -> Config:
         """Return the configuration with the proposal in it; :meth:`verify` comes first."""
         self.verify(config, touched_only=touched_only)
-        entries = list(config.entries)
-        for change in self.changes:
-            apply_change(entries, change)
-        return Config(tuple(entries))
+        return with_changes(config, self.changes)
 
     def revert(self, config: Config, *, created_at: datetime) -> Proposal:
         """Return the proposal that takes this one back, from the configuration with this one in it, which is its base.

@@ -17,6 +17,7 @@ from typing import Any
 
 from brokerlab.errors import ProposalError, reading
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import digest_of
 from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, character_problems, reject
 from brokerlab.gdpconfig.proposal.parts import (
     Affected,
@@ -28,7 +29,6 @@ from brokerlab.gdpconfig.proposal.parts import (
     Stored,
     Window,
 )
-from brokerlab.gdpconfig.values import digest_of
 from brokerlab.schemas import jsonschema
 
 SCHEMA_NAME = "brokerlab/proposal/"

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import Value
 from brokerlab.gdpconfig.keys import PLACEHOLDER, chain, expand
 from brokerlab.gdpconfig.proposal.document import MAX_TITLE, Proposal, reject
 from brokerlab.gdpconfig.proposal.files import Filed
@@ -23,14 +24,13 @@ from brokerlab.gdpconfig.proposal.parts import (
     Digests,
     Evidence,
     Source,
-    apply_change,
     base_problem,
     changes_digest,
     places_of,
+    with_changes,
     within,
 )
 from brokerlab.gdpconfig.proposal.words import scope, set_value, state_of
-from brokerlab.gdpconfig.values import Value
 
 Kind = Literal["value", "base", "guard rails"]
 Where: TypeAlias = "tuple[str, str | None]"
@@ -194,10 +194,7 @@ def _of_bases(pair: Pair) -> Iterator[Conflict]:
 def _of_defaults(pair: Pair, config: Config) -> Iterator[Conflict]:
     """Yield values that act differently as soon as the other proposal is in: defaults made from other keys."""
     for one, other in (pair, pair[::-1]):
-        entries = list(config.entries)
-        for change in one.proposal.changes:
-            apply_change(entries, change)
-        after = Config(tuple(entries))
+        after = with_changes(config, one.proposal.changes)
         for where, change in by_entry(other).items():
             problem = base_problem(after, change)
             fitted = base_problem(config, change) is None

@@ -14,8 +14,7 @@ from typing import Literal
 from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.entry import Entry
-from brokerlab.gdpconfig.values import Value, digest_of
+from brokerlab.gdpconfig.entry import Entry, Value, digest_of
 from brokerlab.words import plural
 
 
@@ -347,7 +346,7 @@ def guard_problems(change: Change) -> list[str]:
     for low, high in _rails(change):
         if not within(new, low, high):
             return [
-                f"{change.place}: {new} is outside its guard rails {_rail(low)} to {_rail(high)} [{change.unit}]"
+                f"{change.place}: {new} is outside its guard rails {rail(low)} to {rail(high)} [{change.unit}]"
             ]
     return []
 
@@ -357,7 +356,8 @@ def within(value: float, low: float | None, high: float | None) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _rail(value: float | None) -> str:
+def rail(value: float | None) -> str:
+    """Return a guard rail for people."""
     return "none" if value is None else f"{value:g}"
 
 
@@ -394,22 +394,16 @@ def moved(
     return problems or ([] if known else ["the digest of the configuration differs"])
 
 
-def apply_change(entries: list[Entry], change: Change) -> None:
-    """Write a change into a list of entries."""
-    index = next(
-        (
-            number
-            for number, entry in enumerate(entries)
-            if "/".join(entry.place) == change.place and entry.vo == change.vo
-        ),
-        None,
-    )
-    if change.after is None:
-        if index is not None:
-            del entries[index]
-        return
-    content = asdict(change.after)
-    if index is None:
-        entries.append(Entry(change.app, change.component, change.key, vo=change.vo, **content))
-    else:
-        entries[index] = replace(entries[index], **content)
+def with_changes(config: Config, changes: Iterable[Change]) -> Config:
+    """Return a configuration with changes written into it."""
+    entries = list(config.entries)
+    for change in changes:
+        place = (change.app, change.component, change.key)
+        at = [i for i, one in enumerate(entries) if (one.place, one.vo) == (place, change.vo)][:1]
+        if change.after is None:
+            entries = [one for i, one in enumerate(entries) if i not in at]
+        elif at:
+            entries[at[0]] = replace(entries[at[0]], **asdict(change.after))
+        else:
+            entries.append(Entry(*place, vo=change.vo, **asdict(change.after)))
+    return Config(tuple(entries))

@@ -10,10 +10,10 @@ from typing import Literal, cast
 
 import polars as pl
 
+from brokerlab.gdpconfig.entry import Value
 from brokerlab.gdpconfig.proposal.parts import Change
 from brokerlab.gdpconfig.proposal.reviewing import Item
 from brokerlab.gdpconfig.proposal.words import set_value
-from brokerlab.gdpconfig.values import Value
 
 TRUTH = "planted_settings"
 """Table of the truth: ``key, component, scope`` (null: everywhere), ``wrong, planted, best`` (text), ``best_lo, best_hi``

@@ -44,6 +44,11 @@ def config_document(config: Config) -> Row:
     return {"digest": config.digest, "entries": [_row(entry) for entry in entries]}
 
 
+def config_text(config: Config) -> str:
+    """Return :func:`config_document` as the text of a file."""
+    return json.dumps(config_document(config), indent=2, ensure_ascii=False) + "\n"
+
+
 def _row(entry: Entry) -> Row:
     times = {
         name: None if time is None else time.isoformat()
@@ -341,9 +346,8 @@ def write_apply_files(sets: Iterable[ApplyFiles], config: Config, folder: str | 
     files = {name: text for one in sets for name, text in one.files.items()}
     if not files:
         return []
-    base = json.dumps(config_document(config), indent=2, ensure_ascii=False) + "\n"
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    for name, text in ({BASE: base} | files).items():
+    for name, text in ({BASE: config_text(config)} | files).items():
         (target / name).write_text(text, encoding="utf-8")
     return [BASE, *files]

@@ -13,6 +13,7 @@ import polars as pl
 
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import Value
 from brokerlab.gdpconfig.proposal.document import Proposal, tasks_in_words
 from brokerlab.gdpconfig.proposal.files import Broken, Filed
 from brokerlab.gdpconfig.proposal.parts import (
@@ -22,8 +23,8 @@ from brokerlab.gdpconfig.proposal.parts import (
     Evidence,
     Source,
     base_problem,
+    rail,
 )
-from brokerlab.gdpconfig.values import Value
 from brokerlab.words import listed, plural
 
 Word = Literal[
@@ -200,8 +201,7 @@ def _state(filed: Filed, config: Config | None) -> list[str]:
 
 def _change(change: Change) -> list[str]:
     """Return what is set, its guard rails, and what the key does."""
-    rails = (change.minimum, change.maximum)
-    low, high = ("none" if rail is None else f"{rail:g}" for rail in rails)
+    low, high = rail(change.minimum), rail(change.maximum)
     line = f"{change.place} ({scope(change)}): {old_to_new(change)}; guard rails {low} to {high}"
     return [line, f"  {known.find(change.key, change.app, change.component).effect}"]
 
