@@ -191,8 +191,8 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {shown(first, LONGEST_REASON)}"
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """Return a hint naming the closest valid name, or list them all when none is close.
+def nearest(name: str, valid: Iterable[str], otherwise: str | None = None) -> str:
+    """Return a hint naming the closest valid name; when none is close what is said ``otherwise``, null: list them all.
 
     Example:
         >>> nearest("rnak", ["rank", "margin"])
@@ -204,6 +204,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     close = difflib.get_close_matches(name[:LONGEST_NAME], names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
+    if otherwise is not None:
+        return otherwise
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
     return "allowed: " + ", ".join(names[:MOST_NAMES]) + more
 

@@ -188,8 +188,7 @@ def scan(paths: Path | list[Path], table: str = "") -> pl.LazyFrame:
 
 
 _PARQUET_END = b"PAR1"
-_Identity = tuple[str, int, int, int]
-_checked: dict[_Identity, str] = {}
+_checked: dict[tuple[str, int, int, int], str] = {}
 """Digests of the files that this process has read, by path, size, time of change [ns] and inode."""
 
 
@@ -258,7 +257,11 @@ def _from_raw(raw: dict[str, Any]) -> Manifest:
     )
     if manifest.schema_version not in (1, SCHEMA_VERSION):
         raise ValueError(f"archive schema {manifest.schema_version!r} does not exist")
-    outside = [f.path for f in manifest.files() if not _is_inside(f.path)]
+    outside = [
+        file.path
+        for file in manifest.files()
+        if (path := PurePosixPath(file.path)).is_absolute() or ".." in path.parts
+    ]
     if outside:
         raise ValueError(f"'{outside[0]}' is outside of the archive")
     if manifest.digest != raw["digest"]:
@@ -266,9 +269,3 @@ def _from_raw(raw: dict[str, Any]) -> Manifest:
     if raw.get(_SEAL, seal := _seal(raw)) != seal:  # archives of before have none
         raise ValueError("it was changed since it was written")
     return manifest
-
-
-def _is_inside(path: str) -> bool:
-    """Whether a path of a data file stays in the archive folder."""
-    parts = PurePosixPath(path)
-    return not parts.is_absolute() and ".." not in parts.parts

@@ -419,10 +419,8 @@ def _unknown(table: str, column: str) -> str:
 
 def _near(name: str, columns: Sequence[str]) -> str:
     """Hint at the column of the source that may be meant."""
-    if len(columns) <= _SHOWN:
-        return nearest(name, columns)
-    hint = nearest(name, columns)
-    return hint if hint.startswith("did you mean") else f"it has {_list(sorted(columns))}"
+    few = len(columns) <= _SHOWN
+    return nearest(name, columns, None if few else f"it has {_list(sorted(columns))}")
 
 
 def _text(value: object) -> str:

@@ -337,7 +337,8 @@ class _Table:
         made = []
         for i in range(0, len(names), COUNTED_TOGETHER):
             made += self.counted(names[i : i + COUNTED_TOGETHER])
-        measured = [row for row in made if _is_measured(row)]
+        in_one_unit = [r for r in made if r["unit"] and not r["unit"].startswith(MIXED)]
+        measured = [row for row in in_one_unit if row.get("least") is not None]
         for i in range(0, len(measured), TOGETHER):
             self.add_percentiles(measured[i : i + TOGETHER])
         return made
@@ -356,13 +357,14 @@ class _Table:
         for i, name in enumerate(names):
             known, different, low, high, not_zero = result[5 * i : 5 * i + 5]
             about = self.about.get(name, {})
+            unit = about.get("unit")
             ends = ("first", "last") if _is_time(self.types[name]) else ("least", "most")
             made.append(
                 {
                     "table": self.name,
                     "column": name,
                     "type": about.get("type") or str(self.types[name]),
-                    "unit": _unit(about.get("unit")),
+                    "unit": None if unit in ("-", "UTC") else unit,
                     "rows": self.count,
                     "nulls": self.count - known,
                     "null_share": (self.count - known) / self.count,
@@ -557,16 +559,6 @@ def _keys(
 def _is_time(kind: pl.DataType) -> bool:
     """Tell whether values are instants or days; lengths of time and clock times are not."""
     return isinstance(kind, pl.Datetime | pl.Date)
-
-
-def _is_measured(row: dict[str, Any]) -> bool:
-    """Tell whether a column holds numbers of one unit."""
-    unit = row["unit"]
-    return bool(unit) and row.get("least") is not None and not unit.startswith(MIXED)
-
-
-def _unit(unit: str | None) -> str | None:
-    return None if unit in (None, "-", "UTC") else unit
 
 
 def _text(value: Any) -> str:

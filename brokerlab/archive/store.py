@@ -3,7 +3,6 @@
 Nothing is read before it is asked for, so a folder may be far larger than memory.
 """
 
-import difflib
 import hashlib
 import os
 import re
@@ -317,9 +316,8 @@ class Archive(Result):
     def __getattr__(self, name: str) -> Any:
         if name in STORED:
             return self.relation(name)
-        close = difflib.get_close_matches(name, STORED, n=1)
-        hint = f"; {nearest(name, STORED)}" if close else ""
-        raise AttributeError(f"an archive has no '{name}'{hint}")
+        hint = nearest(name, STORED, "")
+        raise AttributeError(f"an archive has no '{name}'{hint and f'; {hint}'}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]

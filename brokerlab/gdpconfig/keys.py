@@ -379,8 +379,7 @@ def only_component(row: CatalogueKey) -> str:
 
 def nearest_key(key: str) -> str:
     """Return a hint naming the catalogue key closest to an unknown one."""
-    hint = nearest(key[:200], _by_name())
-    return hint if hint.startswith("did you mean") else "see brokerlab.gdpconfig.catalogue()"
+    return nearest(key[:200], _by_name(), "see brokerlab.gdpconfig.catalogue()")
 
 
 def catalogue() -> pl.DataFrame:
