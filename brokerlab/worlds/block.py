@@ -31,7 +31,7 @@ from brokerlab.worlds.chains import (
     run,
     take,
 )
-from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
+from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, of_kind
 from brokerlab.worlds.queues import generator
 from brokerlab.worlds.tasks import MAX_BLOCK_TASKS, Owners, Tasks, draw_owners, draw_tasks
 from brokerlab.worlds.world import World
@@ -237,8 +237,8 @@ def decide(world: World, tasks: Tasks, roots: Roots, rows: Attempts) -> Requests
     n, t, settings = tasks.n, roots.task[rows.root], world.settings
     seen, wall_s, cores = measure(tasks, roots, rows), rows.wall_s, rows.cores
     events = rule_events(tasks, roots)[rows.root]
-    pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
-    part = np.trunc(seen.input_bytes / per_type(lambda k: k.event_ranges)[tasks.kind[t]])
+    pseudo = of_kind(tasks.kind[t], lambda k: k.pseudo) > 0
+    part = np.trunc(seen.input_bytes / of_kind(tasks.kind[t], lambda k: k.event_ranges))
     input_mb = np.where(pseudo, tasks.files_per_job[t], part / MB)
     per_core = np.ceil((seen.maxpss_kb - tasks.base_ram_mb[t] * 1024) / cores)
     kb = np.where(tasks.per_core[t], per_core, seen.maxpss_kb)
@@ -282,7 +282,7 @@ def measure(tasks: Tasks, roots: Roots, rows: Attempts) -> Measures:
     merged_out = MERGE.output_mb * MB * roots.events[r] / MERGE.events
     built = BUILD_TYPE.output_mb * MB * np.exp(0.5 * roots.out[r])
     output = np.ceil(np.where(merge, merged_out, np.where(build, built, output)))
-    factor = np.where(merge, 1.0, per_type(lambda k: k.read_factor)[tasks.kind[t]])
+    factor = np.where(merge, 1.0, of_kind(tasks.kind[t], lambda k: k.read_factor))
     read = factor * np.maximum(input_bytes, MB) * np.exp(0.1 * roots.size[r]) / KB
     whole = [rows.eff * rows.wall_s * rows.cores, rows.mem_mb * KB, output, input_bytes, read]
     cpu, pss, out, inp, read_kb = (np.round(w).astype(np.int64) for w in whole)

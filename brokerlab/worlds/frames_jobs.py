@@ -22,7 +22,7 @@ from brokerlab.worlds.chains import (
     WALL_KILL,
     rule_events,
 )
-from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
+from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, of_kind
 from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, RESOURCE_TYPES, conform
 from brokerlab.worlds.tasks import GROUPS, PRODUCTION_USER, USERS, registered
 from brokerlab.worlds.world import World
@@ -200,7 +200,7 @@ def _usage(world: World, block: Block) -> dict[str, pl.Series | IntArray | Float
     events = np.where(
         (block.tasks.has_events[t] & ~build) | merge, block.roots.events[rows.root], 0
     )
-    pseudo = (per_type(lambda k: k.pseudo)[kind] > 0) & ~merge
+    pseudo = (of_kind(kind, lambda k: k.pseudo) > 0) & ~merge
     leak = np.round(30 * block.roots.size[rows.root]).astype(np.int64)
     metrics = _metrics(block, (maxrss * vmem).astype(np.int64))
     return {
@@ -242,9 +242,9 @@ def _memory_ratios(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return maxpss/maxrss, avgpss/maxpss and maxvmem/maxrss of every row."""
     wiggle = 0.03 * block.roots.size[block.rows.root]
-    rss = np.where(merge, MERGE.rss_ratio, per_type(lambda k: k.rss_ratio)[kind]) * (1 + wiggle)
-    avg = np.where(merge, MERGE.avg_ratio, per_type(lambda k: k.avg_ratio)[kind]) * (1 - wiggle)
-    return np.minimum(rss, 1.0), np.minimum(avg, 1.0), per_type(lambda k: k.vmem_ratio)[kind]
+    rss = np.where(merge, MERGE.rss_ratio, of_kind(kind, lambda k: k.rss_ratio)) * (1 + wiggle)
+    avg = np.where(merge, MERGE.avg_ratio, of_kind(kind, lambda k: k.avg_ratio)) * (1 - wiggle)
+    return np.minimum(rss, 1.0), np.minimum(avg, 1.0), of_kind(kind, lambda k: k.vmem_ratio)
 
 
 def _stages(block: Block, kind: IntArray) -> tuple[IntArray, pl.Series]:

@@ -20,7 +20,7 @@ from brokerlab.worlds.chains import (
     number_in_task,
 )
 from brokerlab.worlds.frames_jobs import known, owner_columns, texts
-from brokerlab.worlds.jobtypes import JOB_TYPES, MERGE, per_type
+from brokerlab.worlds.jobtypes import JOB_TYPES, MERGE, of_kind
 from brokerlab.worlds.queues import HIMEM_MB, RESOURCE_TYPES, conform
 from brokerlab.worlds.world import World
 
@@ -85,10 +85,10 @@ def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
     n_files = tasks.files_per_job[t]
     events = block.roots.events[root]
     share = events // n_files + (number < events % n_files)
-    ranges = per_type(lambda k: k.event_ranges)[tasks.kind[t]].astype(np.int64)
+    ranges = of_kind(tasks.kind[t], lambda k: k.event_ranges).astype(np.int64)
     seq = number_in_task(tasks, block.roots)[root]
     start = (seq % ranges) * share
-    pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
+    pseudo = of_kind(tasks.kind[t], lambda k: k.pseudo) > 0
     size = block.measures.input_bytes[row] // n_files
     used_up = block.rows.last[row] & (block.rows.attempt[row] < MAX_ATTEMPT)
     status = np.where(ends.ok[job], 1, np.where(used_up, 4, 0))
@@ -315,7 +315,7 @@ def datasets_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
     """Return the block's rows of ``datasets``: input, output, log and, if merging, unmerged output."""
     tasks, n = block.tasks, block.tasks.n
     per_job = tasks.files_per_job
-    pseudo = per_type(lambda k: k.pseudo)[tasks.kind].astype(np.int64)
+    pseudo = of_kind(tasks.kind, lambda k: k.pseudo).astype(np.int64)
     zero = np.zeros(n, np.int64)
     common = {
         "jeditaskid": block.taskid,

@@ -139,19 +139,14 @@ JOB_TYPES: tuple[JobType, ...] = (
 """All kinds, in the order of the codes used inside the generator."""
 
 
-def per_type(value: Callable[[JobType], float]) -> FloatArray:
-    """Evaluate one number for every kind, to be indexed with kind codes.
+def of_kind(kind: IntArray, value: Callable[[JobType], float]) -> FloatArray:
+    """Return one number of the kind for every task.
 
     Example:
-        >>> per_type(lambda t: t.ref_cores)
-        array([8., 8., 8., 1., 1., 1., 1.])
+        >>> of_kind(np.array([0, 6, 0]), lambda t: t.ref_cores)
+        array([8., 1., 8.])
     """
-    return np.array([value(t) for t in JOB_TYPES], dtype=np.float64)
-
-
-def of_kind(kind: IntArray, value: Callable[[JobType], float]) -> FloatArray:
-    """Return one number of the kind for every task."""
-    return np.asarray(per_type(value)[kind])
+    return np.array([value(t) for t in JOB_TYPES], dtype=np.float64)[kind]
 
 
 def range_of_kind(

@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.jobtypes import JOB_TYPES, per_type
+from brokerlab.worlds.jobtypes import JOB_TYPES, of_kind
 from brokerlab.worlds.storage import endpoint
 from brokerlab.worlds.world import World
 
@@ -222,7 +222,7 @@ def _parameters(rng: np.random.Generator, block: Block, task: IntArray) -> dict[
     merging = tasks.merge_group[task] > 0
     low = pick(rng, n, 0.06)
     events = tasks.events[task].astype(np.int64)
-    simul = per_type(lambda k: k.name == "simulation")[tasks.kind[task]] > 0
+    simul = of_kind(tasks.kind[task], lambda k: k.name == "simulation") > 0
     dynamic = pick(rng, n, 0.15, simul & tasks.has_events[task])
     served = pick(rng, n, 0.08, simul) | pick(rng, n, 0.3, simul & (tasks.cores[task] == 1))
     jumbo = pick(rng, n, 0.3, served)

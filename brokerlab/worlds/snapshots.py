@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
-from brokerlab.worlds.frames_jobs import known
+from brokerlab.worlds.frames_jobs import known, texts
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.world import World
 
@@ -94,7 +94,6 @@ class _Links:
         targets = np.intersect1d(np.flatnonzero(gathering), sources)
         self.src = np.repeat(sources, len(targets))
         self.dst = np.tile(targets, len(sources))
-        self.sites = pl.Series(world.sites)
         n = self.n = len(self.src)
         code = rng.choice(len(CLOSENESS), n, p=CLOSENESS_SHARES)
         self.code = np.where(self.src == self.dst, CLOSENESS.index(0), code)
@@ -177,9 +176,9 @@ def _frame(
     at, key, link, value = at[order], key[order], link[order], value[order]
     frame = pl.DataFrame(
         {
-            "src": links.sites[pl.Series(links.src[link])],
-            "dst": links.sites[pl.Series(links.dst[link])],
-            "key": pl.Series(KEYS)[pl.Series(key)],
+            "src": texts(world.sites, links.src[link]),
+            "dst": texts(world.sites, links.dst[link]),
+            "key": texts(KEYS, key),
             "value": value,
             "ts": world.times(seconds[at]),
         }
@@ -384,7 +383,7 @@ def worker_stats(pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
             parts.append(
                 pl.DataFrame(
                     {
-                        "computingsite": pl.Series(world.names)[pl.Series(queue)],
+                        "computingsite": texts(world.names, queue),
                         "n_workers": workers[when, queue],
                         "lastupdate": stamp,
                         "ts": stamp,

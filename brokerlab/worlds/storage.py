@@ -28,11 +28,6 @@ def endpoint(site: str, kind: str) -> str:
     return f"{site}_{kind}"
 
 
-def _owners(world: World) -> IntArray:
-    """Return the sites that have storage."""
-    return np.unique(world.storage)
-
-
 def has_tape(world: World) -> BoolArray:
     """Return which sites have tape: the nuclei, and every twentieth site."""
     return np.asarray(world.nucleus | (np.arange(len(world.sites)) % 20 == 7))
@@ -54,7 +49,7 @@ def walled_site(world: World) -> int:
 def ddm_endpoints(world: World) -> pl.DataFrame:
     """Return ``ddm_endpoints``, by time and name: every endpoint at ``HISTORY`` times, the first at the start of the period."""
     rng = world.generator(1)
-    owners, tape = _owners(world), has_tape(world)
+    owners, tape = np.unique(world.storage), has_tape(world)
     virtual = set(vp_sites(world).tolist())
     has: dict[int, list[bool]] = {
         2: tape.tolist(),

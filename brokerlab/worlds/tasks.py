@@ -11,7 +11,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.jobtypes import JOB_TYPES, JobType, Range, of_kind, per_type, range_of_kind
+from brokerlab.worlds.jobtypes import JOB_TYPES, JobType, Range, of_kind, range_of_kind
 from brokerlab.worlds.world import World
 
 MAX_SLOTS = 32
@@ -113,7 +113,7 @@ def _able(
     need_mb: tuple[FloatArray, FloatArray],
 ) -> BoolArray:
     """Decide for every (task, queue) whether the queue is in use, of the right kind and large enough."""
-    user = (of_kind(kind, lambda t: t.label == "user") > 0)[:, None]
+    user = of_users(kind)[:, None]
     several = (cores == 0)[:, None]
     wanted = cores[:, None]
     fits = np.where(
@@ -123,6 +123,11 @@ def _able(
     memory = need_mb[0][:, None] + need_mb[1][:, None] * job_cores
     allowed = np.where(user, world.analysis, world.production)
     return np.asarray(fits & allowed & world.usable & (memory * 1.25 <= room))
+
+
+def of_users(kind: IntArray) -> BoolArray:
+    """Return which tasks are of users."""
+    return of_kind(kind, lambda t: t.label == "user") > 0
 
 
 MAX_BLOCK_TASKS = 8192
@@ -192,7 +197,7 @@ class Tasks:
     @property
     def user(self) -> BoolArray:
         """Tasks of users."""
-        return of_kind(self.kind, lambda t: t.label == "user") > 0
+        return of_users(self.kind)
 
     @property
     def managed(self) -> BoolArray:
@@ -216,7 +221,7 @@ def draw_tasks(
     drift = np.where(late, world.settings.drift, 0.0)
     cores, ref = _draw_cores(rng, kind)
     memory = _draw_memory(rng, kind, drift)
-    user = of_kind(kind, lambda t: t.label == "user") > 0
+    user = of_users(kind)
     slots = draw_slots(
         world, rng, kind=kind, cores=cores, n_jobs=sizes["n_jobs"],
         need_mb=(memory["mem_base_mb"], memory["mem_core_mb"]), mem_queue_sd=memory["mem_queue_sd"],
@@ -310,9 +315,10 @@ def _draw_data(
 def _draw_sizes(world: World, rng: np.random.Generator, quota: int) -> dict[str, Any]:
     """Draw kinds and sizes of tasks until their jobs suffice."""
     n = MAX_BLOCK_TASKS
-    kind = rng.choice(len(JOB_TYPES), n, p=per_type(lambda t: t.task_share)).astype(np.int64)
+    kinds = np.arange(len(JOB_TYPES))
+    kind = rng.choice(kinds, n, p=of_kind(kinds, lambda t: t.task_share)).astype(np.int64)
     u = rng.random((2, n))
-    choices = [JOB_TYPES[k].files_per_job for k in range(len(JOB_TYPES))]
+    choices = [one.files_per_job for one in JOB_TYPES]
     width = np.array([len(c) for c in choices])[kind]
     table = np.array([np.resize(c, 4) for c in choices])
     per_job = table[kind, (u[0] * width).astype(np.int64)]
@@ -411,9 +417,9 @@ def draw_groups(rng: np.random.Generator, user: IntArray) -> IntArray:
 
 def draw_owners(rng: np.random.Generator, tasks: Tasks) -> Owners:
     """Draw who owns the tasks of a block, with a generator of this part alone."""
-    of_users, large = tasks.user, tasks.n_jobs > LARGE_TASK
-    user = np.where(of_users, draw_users(rng, large), -1)
-    express = of_users & ~large & (rng.random(tasks.n) < EXPRESS_SHARE)
+    large = tasks.n_jobs > LARGE_TASK
+    user = np.where(tasks.user, draw_users(rng, large), -1)
+    express = tasks.user & ~large & (rng.random(tasks.n) < EXPRESS_SHARE)
     return Owners(user=user, group=draw_groups(rng, user), express=express)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from brokerlab.numerics import FloatArray, IntArray, noise_cdf
 from brokerlab.units import KB
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.frames_jobs import known
+from brokerlab.worlds.frames_jobs import known, texts
 from brokerlab.worlds.frames_tasks import Totals
 from brokerlab.worlds.jobtypes import JOB_TYPES
 from brokerlab.worlds.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
@@ -265,7 +265,7 @@ def truth_queues(world: World, block: Block, totals: Totals) -> pl.DataFrame:
         {
             "jeditaskid": block.taskid[t],
             "place": k,
-            "panda_queue": pl.Series(world.names)[pl.Series(slots.queue[t, k])],
+            "panda_queue": texts(world.names, slots.queue[t, k]),
             "weight": final_mix(block.tasks, world)[t, k],
             "cores": slots.cores[t, k],
             "corepower": world.corepower[slots.queue[t, k]],
