@@ -441,11 +441,19 @@ class _Table:
         return f"{it} between timestamp '{middle}' - {years} and timestamp '{middle}' + {years}"
 
     def duplicates(self) -> list[dict[str, Any]]:
-        """Return the keys that stand in several rows; null equals null."""
+        """Return the keys that stand in several rows; null equals null.
+
+        Keys may be long names: only those that share their hash with others are in memory.
+        """
         if not key_columns(self.name):
             return []
         keys = ", ".join(map(quoted, self.keys))
-        doubled = self.rows.aggregate(f"{keys}, count(*) as n", keys).filter("n > 1")
+        hashed = self.rows.aggregate(f"hash({keys}) as of_several, count(*) as n", f"hash({keys})")
+        several = hashed.filter("n > 1").project("of_several").set_alias("several")
+        if not several.limit(1).fetchall():
+            return []
+        alike = self.rows.set_alias("given").join(several, f"hash({keys}) = of_several", how="semi")
+        doubled = alike.aggregate(f"{keys}, count(*) as n", keys).filter("n > 1")
         n, rows = _one(doubled, "count(*), sum(n)")
         if not n:
             return []

@@ -227,6 +227,13 @@ def test_doubled_ids(profiled):
     assert found.frame().filter(fault="key in several rows")["share"].to_list() == [4 / 102]
 
 
+def test_of_a_key_of_several_columns_null_equals_null(profiled):
+    found = profiled(("queues", queues("Q1", "Q2", "Q3")), ("queues", queues("Q2", "Q3")[:1]))
+    (row,) = found.duplicates.to_dicts()
+    assert (row["key"], row["keys"], row["rows"]) == ("panda_queue, ts", 1, 2)
+    assert row["examples"] == ["Q2, None"]
+
+
 def test_gaps_in_time(profiled):
     late = jobs().with_columns(
         pl.when(pl.col("pandaid") > 50)
