@@ -18,8 +18,12 @@ DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
 
 MOST_MESSAGE, LONGEST_REASON, LONGEST_NAME, MOST_NAMES = 2000, 300, 60, 40
 """Characters of a message, of a foreign reason and of a name in it, and names that are listed."""
+LONGEST_TEXT = 500
+"""Characters of a text in a chart, a cell or a sentence of a page; the files have it whole."""
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """General categories: control, format (bidirectional controls are of it), surrogate, line and paragraph separator."""
+NOT_IN_XML = "\ufffe\uffff"
+"""Characters of no category of these that XML, and so a picture, cannot hold either."""
 
 
 class _Message:
@@ -210,19 +214,21 @@ def nearest(name: str, valid: Iterable[str], otherwise: str | None = None) -> st
     return "allowed: " + ", ".join(names[:MOST_NAMES]) + more
 
 
-def shown(text: str, most: int, *, allowed: str = "\n\t") -> str:
+def shown(text: str, most: int = LONGEST_TEXT, *, allowed: str = "\n\t") -> str:
     r"""Return a text as a person can see it: characters that show nothing, or change the order of others, by their numbers.
 
-    Source: Unicode 16, general categories; Unicode Technical Report 36, 2.11 (bidirectional text spoofing).
+    A longer one than ``most`` loses its middle.
+
+    Source: Unicode 16, general categories; Unicode Technical Report 36, 2.11 (bidirectional text spoofing); XML 1.0, 2.2.
 
     Example:
-        >>> shown("a\u202eb\0", 100), shown("a" * 20, 8)
-        ('a<U+202E>b<U+0000>', 'aaaa...a')
+        >>> shown("a\u202eb\0\uffff"), shown("a" * 20, 8)
+        ('a<U+202E>b<U+0000><U+FFFF>', 'aaaa...a')
     """
     if not (text.isascii() and text.isprintable()):
         text = "".join(
             f"<U+{ord(one):04X}>"
-            if one not in allowed and unicodedata.category(one) in UNSEEN
+            if one not in allowed and (unicodedata.category(one) in UNSEEN or one in NOT_IN_XML)
             else one
             for one in text
         )

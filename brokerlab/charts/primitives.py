@@ -4,8 +4,9 @@ A title ends in its unit in brackets; where that begins with ``%`` and the colum
 column holds shares [1] and is drawn times 100. Intervals are drawn wherever the frame has ``x_lo`` and ``x_hi`` beside
 ``x``. Grey is current, blue proposed, red the limit; every other value of a colour column takes the next colour of one
 palette that colour-blind readers can tell apart. A click on a legend's entry dims the others. No chart sets a title: the
-page writes the finding, `theme.title` makes one for a chart that stands alone. A frame that lacks a column, or has more than
-`MAX_ROWS` rows, is refused with a `SchemaError`.
+page writes the finding, `theme.title` makes one for a chart that stands alone. Texts of a frame are drawn as `errors.shown`
+writes them: a picture cannot hold every character. A frame that lacks a column, or has more than `MAX_ROWS` rows, is refused
+with a `SchemaError`.
 
 The same argument means the same everywhere: ``frame`` has the named columns, text in the order in which it is drawn;
 ``colour`` is the column of what a mark belongs to; ``panels`` is a column, each value of it gets a panel below the others;
@@ -21,6 +22,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from brokerlab import errors
 from brokerlab.charts.theme import (
     CURRENT,
     INK,
@@ -33,7 +35,6 @@ from brokerlab.charts.theme import (
     dashes,
     shapes,
 )
-from brokerlab.errors import SchemaError
 
 MAX_ROWS = 5000
 """Rows a chart may carry; more belongs into a table."""
@@ -169,6 +170,7 @@ def bars(
     ``vertical`` bars are upright, and their ``label`` may be a time or number, too. ``states`` are as for `gantt`.
     """
     shown = _prepare(frame, [value, label, *_given(colour, panels)], {value: title})
+    states = _drawn(states)
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
     stacked = bool(colour) and shown.select(label, *_given(panels)).is_duplicated().any()
     axis = "y" if vertical else "x"
@@ -315,7 +317,7 @@ def gantt(
     """
     shown = _prepare(frame, [start, end, label, *_given(colour, panels)], {})
     tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
-    fill = _fill(shown, colour, states)
+    fill = _fill(shown, colour, _drawn(states))
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -391,12 +393,14 @@ def _given(*names: str | None) -> list[str]:
 def _prepare(
     frame: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Check the frame, and bring shares to per cent where the title says so."""
+    """Check the frame, write its texts so that they can be drawn, and bring shares to per cent where the title says so."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise SchemaError(f"chart data lack {', '.join(missing)}; found {', '.join(frame.columns)}")
+        raise errors.SchemaError(
+            f"chart data lack {', '.join(missing)}; found {', '.join(frame.columns)}"
+        )
     if frame.height > MAX_ROWS:
-        raise SchemaError(
+        raise errors.SchemaError(
             f"chart data have {frame.height} rows, at most {MAX_ROWS}: aggregate first"
         )
     kept = [name for name in frame.columns if name in columns or _bare(name) in columns]
@@ -405,7 +409,16 @@ def _prepare(
         for name in kept
         if "[%" in titles.get(_bare(name), "") and not _bare(name).endswith("_pct")
     ]
-    return frame.select(kept).with_columns(pl.col(scaled).cast(pl.Float64) * 100)
+    texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    return frame.select(kept).with_columns(
+        pl.col(scaled).cast(pl.Float64) * 100,
+        texts.map_elements(errors.shown, return_dtype=pl.String),
+    )
+
+
+def _drawn(states: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return the colours of states by the names that a prepared frame has of them."""
+    return None if states is None else {errors.shown(n): colour for n, colour in states.items()}
 
 
 def _bare(column: str) -> str:

@@ -44,8 +44,6 @@ BEFORE_AFTER, GAINS, CERTAINTY = "Before and after", "Who gains, who loses", "Ho
 VARIABLE, USUAL = "BROKERLAB_DATA", "../shared/data"
 """Environment variable that names the folder of real data, and the usual one."""
 HEADLINE_WORDS = 20  # longest headline
-LONGEST_TEXT = 500
-"""Characters of a text in a cell or a sentence from which on its middle is left out; the files have it."""
 MOST_PERCENT = 9999  # a larger percentage is a change of almost nothing; the files have it
 
 
@@ -287,7 +285,7 @@ def _put_in_words(known: Mapping[str, Any], name: str) -> Any:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return Measured(value, known.get(f"{name}_lo"), known.get(f"{name}_hi"))
     if isinstance(value, str):
-        return shown(value, LONGEST_TEXT)
+        return shown(value)
     return words.instant(value) if isinstance(value, datetime) else value
 
 
@@ -398,7 +396,7 @@ def unit_of(label: str) -> str:
 def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str = "") -> str:
     """Return the text of a cell; digits are those that the interval supports."""
     if value is None or isinstance(value, str):
-        return shown(value or words.MISSING, LONGEST_TEXT)
+        return shown(value or words.MISSING)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
@@ -437,9 +435,7 @@ class Chart:
 
     def drawn(self) -> Any:
         """Return the chart, without its title: an analyst adds to it, the page has the finding beside it."""
-        texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
-        names = texts.map_elements(lambda name: shown(name, LONGEST_TEXT), return_dtype=pl.String)
-        return self.draw(self.frame.with_columns(names), **self.options)
+        return self.draw(self.frame, **self.options)
 
 
 @dataclass(frozen=True, kw_only=True)

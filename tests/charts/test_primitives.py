@@ -137,6 +137,37 @@ def test_missing_columns_and_too_many_rows_are_refused():
         primitives.scatter(many, "x", "y", x_title=HOURS, y_title=HOURS)
 
 
+ODD = {"A": "A\0", "B": "B\uffff", "C": "C" * 4_000}
+LEGIBLE = ["A<U+0000>", "B<U+FFFF>", "C" * 352 + " ... 3,500 more characters ... " + "C" * 117]
+OF_NAMES = {
+    "panels": lambda odd: primitives.dots(odd, "y", "name", title=SHARE, panels="site"),
+    "marks": lambda odd: primitives.line(
+        NUMBERS, "x", "y", x_title=HOURS, y_title=SHARE, marks=odd.rename({"site": "label"})
+    ),
+    "labels": lambda odd: primitives.scatter(odd, "x", "y", x_title=HOURS, y_title=SHARE, label="site"),
+    "states of bars": lambda odd: primitives.bars(
+        odd, "y", "name", title=SHARE, colour="site", states=dict.fromkeys(ODD.values(), theme.INK)
+    ),
+    "states of spans": lambda odd: primitives.strips(
+        odd, "start", "end", "name", "site", states=dict.fromkeys(ODD.values(), theme.INK)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_NAMES)
+def test_names_are_drawn_as_a_picture_can_hold_them(name, tmp_path):
+    """A notebook shows charts as they are, and a character that XML does not have ends its process."""
+    chart = OF_NAMES[name](SPANS.with_columns(pl.col("site").replace(ODD)))
+    spec = chart.to_dict()
+    texts = {t for rows in spec["datasets"].values() for row in rows for t in row.values()}
+    assert texts >= set(LEGIBLE)
+    assert not texts & set(ODD.values())
+    if name.startswith("states"):
+        (domain,) = {tuple(e["scale"]["domain"]) for c, e in encodings(spec) if c == "color"}
+        assert list(domain) == LEGIBLE
+    assert "A&lt;U+0000&gt;" in theme.save(chart, tmp_path, "chart").read_text()
+
+
 @pytest.mark.parametrize("axis", ["x", "y"])
 def test_what_a_logarithmic_axis_cannot_show_is_left_out_of_a_line(axis, tmp_path):
     """One point at 0 would take the whole axis away."""
