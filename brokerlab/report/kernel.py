@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,10 +23,6 @@ KERNEL_START_S = 120
 TERMINATED = 143  # exit code of a program that was told to end by SIGTERM
 LESS_MEMORY = "ask for a shorter period (start, end), or fewer tasks where the report takes max_tasks, or give it more memory"
 """What helps where memory is too small."""
-OUT_OF_MEMORY = (
-    f"the process of the notebook was killed, as systems do where memory runs out; {LESS_MEMORY}"
-)
-"""What is said of a kernel that died."""
 AT_START = "from brokerlab.long_work import keep_to; keep_to({core}); from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema, keep_to"
 """What a kernel does before the notebook: it keeps to its core, and loads jsonschema in our way, before altair does."""
 CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0; __spec__ = None"
@@ -108,19 +105,19 @@ class Kernel:
                 kind=kind_of(error.ename),
             )
         except Exception as error:
+            process = self._process()
             self.close()
             if self._is_stopped:
                 raise KeyboardInterrupt from error
             name = type(error).__name__
-            why = OUT_OF_MEMORY if name == "DeadKernelError" else error
+            why = _end_of(process) if name == "DeadKernelError" else error
             return Failure(cell=None, error=f"{name}: {why}")
         return None
 
     def stop(self) -> None:
         """Stop the notebook that runs in another thread, and run no other."""
         self._is_stopped = True
-        process = getattr(getattr(self._manager, "provisioner", None), "process", None)
-        if process is not None:
+        if (process := self._process()) is not None:
             process.kill()
 
     def close(self) -> None:
@@ -133,6 +130,10 @@ class Kernel:
             run_sync(manager.shutdown_kernel)(now=True)
         self._open.close()
         sweep()  # what the kernel had, which is not asked to end but killed
+
+    def _process(self) -> subprocess.Popen[bytes] | None:
+        """Return the process of the kernel; null = there is none."""
+        return getattr(getattr(self._manager, "provisioner", None), "process", None)
 
     def _clean(self) -> Any:
         """Return the manager of the kernel, without the names of the notebook before."""
@@ -149,6 +150,18 @@ class Kernel:
             notebook = v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
             NotebookClient(notebook, km=self._manager).execute()
         return self._manager
+
+
+def _end_of(process: subprocess.Popen[bytes] | None) -> str:
+    """Say how the process of a kernel that died has ended, as far as the system tells."""
+    code = None if process is None else process.poll()
+    if code is None:
+        return "the process of the notebook ended"
+    if code >= 0:
+        return f"the process of the notebook ended itself with exit code {code}"
+    if code == -signal.SIGKILL:
+        return f"the process of the notebook was killed, as systems do where memory runs out; {LESS_MEMORY}"
+    return f"the process of the notebook was ended by {signal.Signals(-code).name}"
 
 
 def kind_of(name: str) -> type[errors.BrokerlabError]:

@@ -1,5 +1,7 @@
 """Why a notebook stopped, where its kernel cannot say so itself."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,17 +15,40 @@ class DeadKernelError(RuntimeError):
     """Stands for that of nbclient."""
 
 
-def test_a_kernel_that_died_names_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+ENDS = {
+    "os.kill(os.getpid(), 9)": f"was killed, as systems do where memory runs out; {kernel.LESS_MEMORY}",
+    "os.kill(os.getpid(), 6)": "was ended by SIGABRT",
+    "os._exit(3)": "ended itself with exit code 3",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_kernel_that_died_names_memory_only_where_it_was_killed(
+    end: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    process = subprocess.Popen([sys.executable, "-S", "-c", f"import os; {end}"])  # noqa: S603 - our own script
+
+    async def shut(*, now: bool) -> None:
+        assert now
+
+    manager = SimpleNamespace(
+        provisioner=SimpleNamespace(process=process),
+        end_client=lambda: None,
+        shutdown_kernel=shut,
+    )
+
     def dies(*_: Any, **__: Any) -> None:
+        process.wait()
         raise DeadKernelError("Kernel died")
 
     papermill = SimpleNamespace(execute_notebook=dies, PapermillExecutionError=KeyError)
     monkeypatch.setattr(kernel, "papermill", lambda: papermill)
     monkeypatch.setattr(kernel.Kernel, "_clean", lambda _: None)
-    failure = kernel.Kernel().execute(tmp_path / "x.ipynb", tmp_path, {})
+    one = kernel.Kernel()
+    one._manager = manager
+    failure = one.execute(tmp_path / "x.ipynb", tmp_path, {})
     assert failure is not None
-    assert failure.line.startswith("DeadKernelError: the process of the notebook was killed")
-    assert "memory runs out" in failure.error
+    assert failure.line == f"DeadKernelError: the process of the notebook {ENDS[end]}"
     assert failure.is_ours
 
 
