@@ -133,13 +133,14 @@ def _derive(frame: pl.DataFrame, rules: ScoutRules) -> dict[str, FloatArray]:
     cpu = floats(frame, "cpuconsumptiontime")
     # a job without cores says nothing, whether or not the rule set divides by them (12)
     io = np.where(np.isnan(used_cores), np.nan, (size * 1024 + out / KB) / seconds)
+    workdir = frame["workdir_bytes"].fill_null(0).cast(pl.Float64).to_numpy()
     result = {
         "duration_s": duration,
         "cputime_hs06s": _per_event(_hs06s(frame, duration, cores), events),
         "cputime_long": _long_enough(span_us, duration, rules),
         "ram_kb": _ram_kb(frame, used_cores),
         "outdisk_bytes": _outdisk_bytes(frame, events, size, out),
-        "workdisk_mb": np.where(flags(frame, "is_es"), 0, _zeros(frame, "workdir_bytes") / MB),
+        "workdisk_mb": np.where(flags(frame, "is_es"), 0, workdir / MB),
         "iointensity_kbps": io / used_cores if rules.io_intensity_per_core else io,
         "diskio_kbps": (floats(frame, "totrbytes") + floats(frame, "totwbytes")) / seconds,
         "leak_kbps": np.ceil(floats(frame, "memory_leak") / used_cores),
@@ -158,10 +159,6 @@ def _derive(frame: pl.DataFrame, rules: ScoutRules) -> dict[str, FloatArray]:
             result[name][merges] = np.nan
     result["cputime_long"][merges] = 0.0
     return result
-
-
-def _zeros(frame: pl.DataFrame, name: str) -> FloatArray:
-    return frame[name].fill_null(0).cast(pl.Float64).to_numpy()
 
 
 def _hs06s(frame: pl.DataFrame, duration: FloatArray, cores: FloatArray) -> FloatArray:

@@ -323,9 +323,8 @@ def open_tasks(
     instants: pl.DataFrame,
     *,
     status_log: Any = None,
-    label: str | None = PRODUCTION_LABEL,
 ) -> pl.DataFrame:
-    """Return the tasks with work left at every instant, and how many of their events were used by then.
+    """Return the tasks of production with work left at every instant, and how many of their events were used by then.
 
     The archive keeps the last counters only. So ``neventsused`` is the sum of ``nevents`` of the jobs that had finished
     by the instant, merge jobs aside, and never more than the events of the master input. With a status log a task is
@@ -337,8 +336,7 @@ def open_tasks(
     """
     clock = Clock.of(instants)
     lazy = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "status", "creationdate"))
-    if label is not None:
-        lazy = lazy.filter(nw.col("prodsourcelabel") == label)
+    lazy = lazy.filter(nw.col("prodsourcelabel") == PRODUCTION_LABEL)
     known = collect(lazy.filter(~nw.col("nucleus").is_null())).sort("jeditaskid")
     known = known.join(master_events(datasets), on="jeditaskid")
     spans = _spans_of_times(known)
@@ -390,12 +388,6 @@ def task_resource_types(
     spans = timed.with_columns(enter=nw.col("created"), leave=nw.col("over_at"))
     changes = span_changes(spans, clock, names[1:]).by_parent(parents)
     counted = changes.at_instants(names[1:], ["njobs"], only=pairs.select("snapshot", "jeditaskid"))
-    return large_types(counted, "snapshot")
-
-
-def large_types(counted: pl.DataFrame, instant: str) -> pl.DataFrame:
-    """Keep the resource types that hold at least 20 % of a task's jobs at a queue; each combination comes once."""
-    names = [instant, "jeditaskid", "computingsite", "resource_type"]
     share = pl.col("njobs") / pl.col("njobs").sum().over(names[:3])
     return counted.filter(share >= SMALLEST_SHARE).select(names).sort(names)
 

@@ -417,16 +417,14 @@ def _jain_step(first: str, last: str, sums: Sums) -> FloatArray:
     return _jain(last, sums) - _jain(first, sums)
 
 
-def lorenz_curves(
-    users: pl.DataFrame, quantities: Sequence[str] = ("asked", "placed", "core_h")
-) -> pl.DataFrame:
-    """Return how much the users with least have together, of quantities of `totals_by_user`.
+def lorenz_curves(users: pl.DataFrame) -> pl.DataFrame:
+    """Return how much the users with least have together, of ``asked, placed, core_h`` of `totals_by_user`.
 
     ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; last the line of
     the quantity ``equal``, where all have the same. A quantity of which nobody has anything is left out.
     """
     curves = []
-    for name in quantities:
+    for name in ("asked", "placed", "core_h"):
         values = np.sort(users[name].to_numpy().astype(np.float64))
         if values.sum() > 0:
             sums = np.concatenate([[0.0], np.cumsum(values)])

@@ -288,7 +288,7 @@ def _judge(
     current, chosen = simulations.current, judgement.last_scored
     strata = pl.DataFrame()
     if chosen != current:
-        strata = by_stratum(simulations, (current, chosen), 1)
+        strata = by_stratum(simulations, (current, chosen))
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
     return replace(
         result,

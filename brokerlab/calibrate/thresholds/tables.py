@@ -100,15 +100,13 @@ def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def by_stratum(
-    simulations: Simulations, settings: tuple[Setting, Setting], block: int
-) -> pl.DataFrame:
-    """Compare two settings inside each level of what tasks are known by, on one period, the worst first.
+def by_stratum(simulations: Simulations, settings: tuple[Setting, Setting]) -> pl.DataFrame:
+    """Compare two settings inside each level of what tasks are known by, on the second period, the worst first.
 
     ``stratum``, ``level``, ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and ``verdict`` (gains,
     loses: the interval excludes 0; open), ``role`` (worst; null: not).
     """
-    objective, tasks = simulations.options.objective, simulations.tasks(simulations.blocks[block])
+    objective, tasks = simulations.options.objective, simulations.tasks(simulations.blocks[1])
     rows: list[dict[str, Any]] = []
     for stratum in STRATA:
         labels = tasks[stratum]
@@ -118,8 +116,8 @@ def by_stratum(
             part = simulations.only((stratum, level))
             if any(part.tasks(one).is_empty() for one in part.blocks):
                 continue
-            n = part.n_tasks([block])
-            table = as_shown(part.compare(*settings, [block]), n)
+            n = part.n_tasks([1])
+            table = as_shown(part.compare(*settings, [1]), n)
             row = table.row(by_predicate=pl.col("quantity") == objective, named=True)
             row |= {"stratum": stratum, "level": NO_LEVEL if level is None else level, "n_tasks": n}
             rows.append(

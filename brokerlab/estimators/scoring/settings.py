@@ -216,9 +216,7 @@ def least_within(
     return within.row(0, named=True) if within.height else None
 
 
-def limit_curve(
-    records: pl.DataFrame, *, by: Sequence[str] = GROUP, pooled: bool = False
-) -> pl.DataFrame:
+def limit_curve(records: pl.DataFrame, *, pooled: bool = False) -> pl.DataFrame:
     r"""Return the least over-allocation at every exceed rate of one allocation per group of jobs, chosen with hindsight.
 
     Over all groups g with allocations :math:`a_g`, solved for every price :math:`\lambda` of an exceeding job
@@ -240,7 +238,7 @@ def limit_curve(
     unit = 1 / pl.col("used").sum().over("whole") / n_wholes
     frame = frame.with_columns(job=job, unit=unit)
     curve = np.zeros((PRICES.size, 2))
-    for _, group in frame.group_by(*by, maintain_order=True):
+    for _, group in frame.group_by(*GROUP, maintain_order=True):
         ordered = group.sort("used")
         columns = (ordered[name].to_numpy() for name in ("used", "job", "unit"))
         curve += _cheapest(*columns)
