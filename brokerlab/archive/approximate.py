@@ -16,6 +16,7 @@ from brokerlab.archive.contracts.jobs import APPROXIMATE
 from brokerlab.archive.merge import FILE_ROWS
 from brokerlab.archive.spill import TASK, Spill, in_order
 from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.slots import positive
 from brokerlab.words import listed
 
 INPUT_DATASET = 0
@@ -44,9 +45,7 @@ _SHARED = [
     "vo", "prodsourcelabel", "processingtype", "workinggroup", "gshare", "workqueue_id", "resource_type",
     "container_name",
 ]  # fmt: skip
-_CORES = pl.coalesce(
-    pl.when(pl.col(name) > 0).then(name) for name in ("corecount", "actualcorecount")
-)
+_CORES = pl.coalesce(positive("corecount"), positive("actualcorecount"))
 """Cores that a job asked for, else those it used; null: not known."""
 _MERGE = (pl.col("processingtype") == "pmerge").fill_null(value=False)
 
@@ -107,7 +106,7 @@ def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
         .alias("type"),
         pl.col("jobstatus").replace_strict(_FILE_STATUS, default="running").alias("status"),
         pl.col("inputfilebytes").alias("fsize"),
-        pl.when(pl.col("nevents") > 0).then(pl.col("nevents")).alias("nevents"),
+        positive("nevents"),
         pl.lit(value=True).alias(APPROXIMATE),
         pl.max_horizontal(pl.col("ninputdatafiles").fill_null(1), 1).alias("__n"),
     )
@@ -146,7 +145,7 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
     """
     own = _MERGE.not_() & pl.col("prodsourcelabel").ne_missing(BUILD_LABEL)
     production = pl.col("prodsourcelabel") == "managed"
-    request = pl.when(pl.col("minramcount") > 0).then("minramcount")
+    request = positive("minramcount")
     first = pl.struct("creationtime", "pandaid")
 
     def most(value: pl.Expr) -> pl.Expr:

@@ -19,6 +19,7 @@ from brokerlab.archive.contracts.jobs import ENDED, OVER
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import clustered
+from brokerlab.slots import positive
 from brokerlab.times import FINE, STEPS, grain, instants_of, rounded, time_of
 from brokerlab.units import HOUR_S
 
@@ -80,8 +81,8 @@ def jobs(
     # one time stands for both where the export had no other
     knows_waits = waited.collect(engine="streaming").item()
     return rows.with_columns(
-        memory_mb=_positive("maxpss") / 1024,
-        cpu_s=_positive("cpuconsumptiontime").cast(pl.Float64),
+        memory_mb=positive("maxpss") / 1024,
+        cpu_s=positive("cpuconsumptiontime").cast(pl.Float64),
         run_s=_seconds("starttime", "endtime"),
         wait_s=_seconds("creationtime", "starttime")
         if knows_waits
@@ -335,10 +336,6 @@ def _jobs(given: Jobs, *columns: str) -> pl.LazyFrame:
     if missing:
         raise ConfigError(f"jobs have no column {missing[0]!r}: begin with explore.jobs(archive)")
     return rows
-
-
-def _positive(column: str) -> pl.Expr:
-    return pl.when(pl.col(column) > 0).then(pl.col(column))
 
 
 def _seconds(first: str, last: str) -> pl.Expr:

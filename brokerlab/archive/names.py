@@ -11,7 +11,7 @@ from brokerlab.archive.contracts._columns import about
 from brokerlab.archive.parsing import low
 
 GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
-"""Names that stand for a key in every table that has it."""
+"""Names that stand for a key in every table that has it; those of one table stand in its contract."""
 
 DERIVED = {
     "jobs": ("endtime", "statechangetime", "starttime", "creationtime"),

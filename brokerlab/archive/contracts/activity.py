@@ -138,7 +138,7 @@ class Metrics(dy.Schema):
 class TaskEvaluation(dy.Schema):
     """Outputs of the classification by task (DB ``TASK_EVALUATION``)."""
 
-    jeditaskid = i64("task", loose_key=True, required=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", loose_key=True, required=True, low=0)
     metric = text("name of the metric", loose_key=True, required=True)
     value_json = json_text("value")
     timestamp = ts("when written", loose_key=True, required=True)
@@ -148,7 +148,7 @@ class TaskEvaluation(dy.Schema):
 class JobStatusLog(dy.Schema):
     """Changes of job status (DB ``JOBS_STATUSLOG``)."""
 
-    pandaid = i64("job", key=True, low=0, aliases=("jobid",))
+    pandaid = i64("job", key=True, low=0)
     jobstatus = text("new status", key=True, values=jobs.STATUSES)
     modificationtime = ts("when", key=True)
     computingsite = text("queue", null="not assigned yet")
@@ -158,7 +158,7 @@ class JobStatusLog(dy.Schema):
 class TaskStatusLog(dy.Schema):
     """Changes of task status (DB ``TASKS_STATUSLOG``)."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", key=True, low=0)
     status = text("new status", key=True, values=tasks.STATUSES)
     modificationtime = ts("when", key=True)
     attemptnr = i32("attempt", low=0)
@@ -168,7 +168,7 @@ class TaskStatusLog(dy.Schema):
 class TaskAttempts(dy.Schema):
     """Attempts of tasks (DB ``TASK_ATTEMPTS``)."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", key=True, low=0)
     attemptnr = i32("attempt", key=True, low=0)
     starttime = ts("started")
     endtime = ts("ended", null="not ended", after="starttime")

@@ -28,7 +28,7 @@ class Jobs(dy.Schema):
     """One row per job, live or archived (DB ``JOBSARCHIVED4``, ``JOBSARCHIVED``, live tables)."""
 
     pandaid = i64("job", key=True, low=0)
-    jeditaskid = i64("task", null="job outside JEDI", aliases=("taskid",))
+    jeditaskid = i64("task", null="job outside JEDI")
     jobsetid = i64("group of jobs (event service, analysis)", null="no job set")
     jobdefinitionid = i64("used by timeouts")
     parentid = i64("job this one retries", null="first attempt")
@@ -126,7 +126,7 @@ class JobsFiles(dy.Schema):
 class Datasets(dy.Schema):
     """Datasets of tasks (DB ``JEDI_DATASETS``)."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", key=True, low=0)
     datasetid = i64("dataset", key=True)
     datasetname = text("name")
     containername = text("container")
@@ -153,10 +153,10 @@ class Datasets(dy.Schema):
 class Files(dy.Schema):
     """Files of datasets of tasks (DB ``JEDI_DATASET_CONTENTS``)."""
 
-    jeditaskid = i64("task", loose_key=True, required=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", loose_key=True, required=True, low=0)
     datasetid = i64("dataset", loose_key=True, required=True)
     fileid = i64("file", loose_key=True, required=True)
-    pandaid = i64("last job that used it", null="not used yet", aliases=("jobid",))
+    pandaid = i64("last job that used it", null="not used yet")
     lfn = text("logical file name")
     scope = text("scope")
     type = text("as datasets.type", required=True, values=TYPES)

@@ -19,7 +19,7 @@ STATUSES = (
 class Tasks(dy.Schema):
     """One row per task (DB ``JEDI_TASKS``), resolved task parameters included."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", key=True, low=0)
     reqid = i64("request")
     parent_tid = i64("parent task; itself if none")
     taskname = text("name")
@@ -133,7 +133,7 @@ class Tasks(dy.Schema):
 class ExpectedScouts(dy.Schema):
     """Recorded scout results of production, for comparison; optional."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
+    jeditaskid = i64("task", key=True, low=0)
     ts = ts("when the values were written", key=True)
     cputime = i64("written cputime", "by cputimeunit", null="not written")
     cputimeunit = text("written unit", null="not written")
