@@ -4,8 +4,8 @@
 fills one from dumps, ``ArchiveWriter`` writes one, ``validate`` holds a frame to its contract. The parts
 load on first use: ``import brokerlab.archive`` is cheap.
 
-A quarter of its lines are readers (CSV, Parquet, records of JSON, DuckDB, SQLite, answers of monitor and search, queue records,
-links, software, site lists, transfers, InVEx), an eighth are contracts (33 tables, 525 columns), another one says what foreign
+A fifth of its lines are readers (CSV, Parquet, records of JSON, DuckDB, SQLite, answers of monitor and search, queue records,
+links, software, site lists, transfers, InVEx), a tenth are contracts (33 tables, 525 columns), a seventh says what foreign
 columns, units and dates mean: that is why the room is larger than others of its depth.
 """
 

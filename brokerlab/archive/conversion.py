@@ -167,6 +167,9 @@ def _allowed(own: str) -> list[str]:
     return [unit for unit in (*simple, *rates, *inverse) if _factor(own, unit) is not None]
 
 
+# --- what sources write in more than one way --------------------------------------------------------------------------
+
+
 KB_PER_MB = 1024
 MAX_DURATION_S = 1_000_000_000
 """Longest duration [s] that can be true: thirty years."""

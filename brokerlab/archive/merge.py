@@ -206,6 +206,9 @@ def _with_versions(
     return pl.concat([whole, homed.select(whole.columns)]), homeless
 
 
+# --- rows that share a key --------------------------------------------------------------------------------------------
+
+
 def resolve(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return (one row per key, quarantine of those that contradict the one kept); the rest were duplicates.
 

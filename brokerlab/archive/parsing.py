@@ -197,6 +197,9 @@ def _local_time(text: pl.Expr) -> pl.Expr:
     return text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
+# --- dates of Europe and America --------------------------------------------------------------------------------------
+
+
 Order = Literal["day-first", "month-first"]
 ORDERS = ("day-first", "month-first")
 

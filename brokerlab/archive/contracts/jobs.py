@@ -17,7 +17,7 @@ OVER = (*ENDED, "cancelled", "closed")
 """Statuses after which nothing happens."""
 
 APPROXIMATE = "approximate"
-"""Extra boolean column of both tables: true for stand-ins (section 13.4), null for real rows."""
+"""Extra boolean column of ``datasets`` and ``files``: true for stand-ins (section 13.4), null for real rows."""
 TYPES = ("input", "pseudo_input", "pp_input", "trn_log", "trn_output", "lib", "output", "log")
 """Types of datasets and files, beside ``tmpl_*``."""
 FILE_STATUSES = ("ready", "picked", "running", "finished", "failed", "cancelled", "missing", "lost", "staging", "pending")  # fmt: skip

@@ -89,6 +89,9 @@ def read(
             yield replace(batch, frame=frame, notes=(*batch.notes, *notes))
 
 
+# --- documents of JSON ------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class _Kind:
     """A kind of document that is told by its content, or, of a file of one of its tables, as an object of records ``by_name``."""

@@ -68,6 +68,9 @@ def _with_path(frame: pl.DataFrame, detected: Detected) -> pl.DataFrame:
     )
 
 
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
 def is_frame(source: object) -> bool:
     """Whether a source is a frame rather than a path."""
     return isinstance(source, pl.LazyFrame) or hasattr(source, "__arrow_c_stream__")

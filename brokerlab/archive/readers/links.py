@@ -226,6 +226,9 @@ def _time(value: Any) -> datetime | None:
         return None
 
 
+# --- flat tables ------------------------------------------------------------------------------------------------------
+
+
 def read_table(path: Path, detected: Detected) -> Iterator[Batch]:
     """Read Parquet or CSV with ``src, dst``, columns of ``detect.LINK_KEYS`` and ``mbps_timestamp`` (the time of the three ``mbps``).
 

@@ -99,6 +99,9 @@ def _in_gb(size: Any) -> Any:
         return size
 
 
+# --- software ---------------------------------------------------------------------------------------------------------
+
+
 _TELLING = {"cmtconfigs", "containers", "cvmfs", "architectures", "tags"}
 _NEEDED = 2
 
