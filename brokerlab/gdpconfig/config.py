@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from brokerlab.archive.given import Source
 
-DEFAULT_APP = "pandaserver"
-"""App of a raw look-up that names none."""
-
 Place: TypeAlias = tuple[str, str, str]
 Candidates: TypeAlias = tuple[Entry, ...]
 
@@ -173,7 +170,19 @@ class Config(Result):
         own = tuple(entry for entry in result if entry.vo == vo)
         return own + tuple(entry for entry in result if entry.vo is None)
 
-    def _look_up(self, place: Place, vo: str | None) -> tuple[Value, Entry | None]:
+    def look_up(
+        self, app: str, component: str, key: str, vo: str | None = None
+    ) -> tuple[Value, Entry | None]:
+        """Look one exact key up as the real system does, without catalogue and defaults: the value, and its entry.
+
+        Null if there is no entry, or if it cannot be converted by its type (with a :class:`BrokerlabWarning`).
+
+        Raises:
+            ConfigError: An entry holds for a part of the time and no time was chosen with :meth:`at`.
+
+        Source: docs/rules/gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
+        """
+        place = (app, component, key)
         memo = self._memo.get((place, vo))
         if memo is not None:
             return memo
@@ -192,17 +201,6 @@ class Config(Result):
                 _warn(f"gdpconfig {name} counts as undefined: {error}")
         self._memo[place, vo] = result
         return result
-
-    def lookup_raw(
-        self, component: str, key: str, *, app: str = DEFAULT_APP, vo: str | None = None
-    ) -> Any:
-        """Look one exact key up as the real system does, without catalogue and defaults; null ``vo``: the query has none.
-
-        Null if there is no entry, or if it cannot be converted by its type (with a :class:`BrokerlabWarning`).
-
-        Source: docs/rules/gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
-        """
-        return self._look_up((app, component, key), vo)[0]
 
     def get(
         self,
@@ -251,7 +249,7 @@ class Config(Result):
         texts = {name: text for name, text in scope.items() if text is not None}
         names = [key] if exact else _keys(row, scope, texts)
         for name in names:
-            value, entry = self._look_up((*place, name), asked_vo)
+            value, entry = self.look_up(*place, name, asked_vo)
             if entry is not None and _counts(value, row):
                 return Found(value, entry, row)
         return Found(self._default(row, texts), None, row)

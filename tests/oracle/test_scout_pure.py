@@ -62,7 +62,7 @@ def config_value_case(
 ) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # entries that cannot be converted
-        return Config.from_rows(gdpconfig).lookup_raw(component, key, app=app, vo=vo)
+        return Config.from_rows(gdpconfig).look_up(app, component, key, vo)[0]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

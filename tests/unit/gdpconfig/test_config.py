@@ -43,10 +43,10 @@ def config(*rows: dict[str, object]) -> Config:
 
 def test_with_a_vo_its_own_entry_comes_first() -> None:
     c = config(row("K", 1), row("K", 2, vo="atlas"), row("K", 3, vo="other"))
-    assert c.lookup_raw("dbproxy", "K", app="jedi", vo="atlas") == 2
-    assert c.lookup_raw("dbproxy", "K", app="jedi", vo="lsst") == 1
+    assert c.look_up("jedi", "dbproxy", "K", "atlas")[0] == 2
+    assert c.look_up("jedi", "dbproxy", "K", "lsst")[0] == 1
     with quiet():
-        assert c.lookup_raw("dbproxy", "K", app="jedi") == 1
+        assert c.look_up("jedi", "dbproxy", "K")[0] == 1
 
 
 def test_the_first_candidate_decides_even_if_it_cannot_be_converted() -> None:
@@ -54,23 +54,23 @@ def test_the_first_candidate_decides_even_if_it_cannot_be_converted() -> None:
     with pytest.warns(
         BrokerlabWarning, match="jedi/dbproxy/K counts as undefined: 'x' is not of type int"
     ):
-        assert c.lookup_raw("dbproxy", "K", app="jedi", vo="atlas") is None
+        assert c.look_up("jedi", "dbproxy", "K", "atlas")[0] is None
 
 
-def test_names_are_case_sensitive_and_the_default_app_is_pandaserver() -> None:
+def test_names_are_case_sensitive() -> None:
     c = config(row("K", 1), row("K", 2, app="pandaserver"))
-    assert c.lookup_raw("dbproxy", "K") == 2
-    assert c.lookup_raw("dbproxy", "k") is None
-    assert c.lookup_raw("DBPROXY", "K") is None
+    assert c.look_up("pandaserver", "dbproxy", "K")[0] == 2
+    assert c.look_up("pandaserver", "dbproxy", "k")[0] is None
+    assert c.look_up("pandaserver", "DBPROXY", "K")[0] is None
 
 
 def test_equal_candidates_warn_once() -> None:
     c = config(row("K", 1), row("K", 2))
     with pytest.warns(BrokerlabWarning, match="several entries for VO None; the first is used"):
-        assert c.lookup_raw("dbproxy", "K", app="jedi") == 1
+        assert c.look_up("jedi", "dbproxy", "K")[0] == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert c.lookup_raw("dbproxy", "K", app="jedi") == 1
+        assert c.look_up("jedi", "dbproxy", "K")[0] == 1
 
 
 def test_defaults() -> None:
@@ -343,7 +343,7 @@ def test_look_up_equals_a_scan_of_the_table(
         fitting.sort(key=lambda r: r["vo"] is None)  # stable: the order of the table stays
     expected = int(str(fitting[0]["value"])) if fitting else None
     with quiet():
-        assert config(*rows).lookup_raw("dbproxy", key, app="jedi", vo=vo) == expected
+        assert config(*rows).look_up("jedi", "dbproxy", key, vo)[0] == expected
 
 
 @settings(derandomize=True, deadline=None)
@@ -361,7 +361,5 @@ def test_values_that_are_set_are_found_and_others_stay(
         changed = config(*rows).with_values(values)
         assert {key: changed.get(key) for key in values} == values
         for key in ("K1", "K2", "k1"):
-            before, after = (
-                c.lookup_raw("dbproxy", key, app="jedi") for c in (config(*rows), changed)
-            )
+            before, after = (c.look_up("jedi", "dbproxy", key)[0] for c in (config(*rows), changed))
             assert before == after

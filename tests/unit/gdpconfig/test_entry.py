@@ -55,8 +55,8 @@ def test_json(tmp_path: Path, wrap: object) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + json.dumps(wrap(rows[1:] + rows[:1])).encode())  # type: ignore[operator]
     config = Config.from_file(file)
     assert rank(config) == 80
-    assert config.lookup_raw("dbproxy", "J", app="jedi") == {"a": [1]}
-    assert config.lookup_raw("dbproxy", "B", app="jedi") is True
+    assert config.look_up("jedi", "dbproxy", "J")[0] == {"a": [1]}
+    assert config.look_up("jedi", "dbproxy", "B")[0] is True
 
 
 @pytest.mark.parametrize(
