@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.gdpconfig.entry import digest_of
+from brokerlab.schemas import digest_of
 
 RuleSetName = Literal["document", "production"]
 NAMES = ("document", "production")

@@ -1,12 +1,20 @@
-"""JSON Schema, imported without what nobody here asks of it."""
+"""Documents of JSON: their digest, and JSON Schema, imported without what nobody here asks of it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from importlib import import_module
 from types import ModuleType
 
 _GRAMMAR = "rfc3987_syntax"
+
+
+def digest_of(content: object) -> str:
+    """Return ``sha256:...`` of the canonical JSON of a document (sorted keys, no blanks, UTF-8)."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def jsonschema() -> ModuleType:

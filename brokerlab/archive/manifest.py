@@ -7,13 +7,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import polars as pl
-
-from brokerlab.archive.contracts import polars_schema
 from brokerlab.errors import DataError
 
 SCHEMA_VERSION = 2
@@ -173,18 +169,6 @@ def read(folder: Path) -> Manifest:
             f"{path}: the manifest is damaged ({type(error).__name__}: {error}); "
             "restore it from a copy or ingest the sources again"
         ) from error
-
-
-def scan(paths: Path | list[Path], table: str = "") -> pl.LazyFrame:
-    """Return Parquet files of equal columns as one lazy frame: ``*`` and ``[`` in a name are letters, ``day=...`` no column.
-
-    Of a table, columns of its contract that a file leaves out are null.
-    """
-    rows = partial(pl.scan_parquet, paths, glob=False, hive_partitioning=False)
-    if not table:
-        return rows()
-    columns = polars_schema(table) | rows().collect_schema()
-    return rows(schema=columns, missing_columns="insert")
 
 
 _PARQUET_END = b"PAR1"

@@ -11,8 +11,7 @@ from uuid import uuid4
 import numpy as np
 import polars as pl
 
-from brokerlab.archive import manifest as manifests
-from brokerlab.archive.contracts import key_columns
+from brokerlab.archive.contracts import key_columns, scan
 from brokerlab.errors import writing
 
 KEY = "__key"
@@ -133,7 +132,7 @@ class Spill:
             rows.write_parquet(
                 path, compression="uncompressed", statistics=False, row_group_size=_GROUP_ROWS
             )
-        return _Run(manifests.scan(path), days, path)
+        return _Run(scan(path), days, path)
 
     def columns(self, *names: str) -> pl.LazyFrame:
         """Return columns of all rows."""

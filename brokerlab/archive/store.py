@@ -17,7 +17,7 @@ import polars as pl
 
 from brokerlab.archive import approximate
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
+from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema, scan
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
@@ -196,7 +196,7 @@ class Archive(Result):
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
             groups.setdefault(file.columns, []).append(self.path / file.path)
-        parts = [manifests.scan(group, table) for group in groups.values()]
+        parts = [scan(group, table) for group in groups.values()]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
     def relation(self, table: str) -> Any:
@@ -296,7 +296,7 @@ class Archive(Result):
             known = ", ".join(sorted(self.manifest.truth)) or "none"
             raise DataError(f"{self.path}: no truth '{name}'; there is: {known}")
         manifests.check(self.path, files)
-        return manifests.scan([self.path / file.path for file in files]).collect()
+        return scan([self.path / file.path for file in files]).collect()
 
     def profile(self) -> Profile:
         """Look at every table: coverage, nulls, ranges, joins, outliers, doubled keys and gaps, as frames.

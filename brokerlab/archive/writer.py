@@ -19,8 +19,8 @@ from typing import IO, Any, Literal, Self
 import polars as pl
 import pyarrow as pa
 
+from brokerlab.archive import contracts, schema
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive import schema
 from brokerlab.archive.contracts import STORED, fitted, polars_schema, required_columns
 from brokerlab.archive.manifest import DataFile, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, writing
@@ -166,7 +166,7 @@ class ArchiveWriter:
 
     def scan(self, table: str, file: DataFile) -> pl.LazyFrame:
         """Return the rows of a file of the table, with all columns of its contract."""
-        return manifests.scan(self.path / file.path, table)
+        return contracts.scan(self.path / file.path, table)
 
     def remove(self, table: str, rows: pl.Expr) -> None:
         """Take rows out of the table; files that have some are written again, those without a column that is asked about have none."""

@@ -17,9 +17,10 @@ import polars as pl
 from brokerlab.errors import ConfigError, nearest, warn_once
 from brokerlab.gdpconfig import entry as stored
 from brokerlab.gdpconfig import keys as known
-from brokerlab.gdpconfig.entry import Entry, Value, convert, digest_of, to_text
+from brokerlab.gdpconfig.entry import Entry, Value, convert, to_text
 from brokerlab.gdpconfig.keys import chain, expand, scope_names
 from brokerlab.results import Result, Shows
+from brokerlab.schemas import digest_of
 from brokerlab.times import time_of
 
 if TYPE_CHECKING:

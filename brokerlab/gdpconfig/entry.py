@@ -5,7 +5,6 @@ Source: ``brokerlab tables gdpconfig``; docs/rules/gdpconfig.md, Look-up rules, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -316,9 +315,3 @@ def to_text(value: Value) -> tuple[str | None, str | None, str]:
     if isinstance(value, str):
         return value, None, "str"
     return None, json.dumps(value, sort_keys=True), "json"
-
-
-def digest_of(content: object) -> str:
-    """Return ``sha256:...`` of the canonical JSON of a document (sorted keys, no blanks, UTF-8)."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

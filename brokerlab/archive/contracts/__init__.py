@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -130,6 +131,18 @@ def fitted(table: str, rows: Frame) -> Frame:
         for name, kind in own.items()
     ]
     return rows.select(*columns, *(name for name in present if name not in own))
+
+
+def scan(paths: Path | list[Path], table: str = "") -> pl.LazyFrame:
+    """Return Parquet files of equal columns as one lazy frame: ``*`` and ``[`` in a name are letters, ``day=...`` no column.
+
+    Of a table, columns of its contract that a file leaves out are null.
+    """
+    rows = partial(pl.scan_parquet, paths, glob=False, hive_partitioning=False)
+    if not table:
+        return rows()
+    columns = polars_schema(table) | rows().collect_schema()
+    return rows(schema=columns, missing_columns="insert")
 
 
 def describe(table: str) -> pl.DataFrame:

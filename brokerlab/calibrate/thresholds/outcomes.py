@@ -16,9 +16,9 @@ from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.entry import digest_of
 from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName, differences
+from brokerlab.schemas import digest_of
 from brokerlab.times import duration_us
 from brokerlab.units import HOUR_S
 

@@ -48,9 +48,9 @@ from brokerlab.calibrate.thresholds.outcomes import (
 from brokerlab.calibrate.thresholds.settings import NOW, Options, Setting, Space
 from brokerlab.errors import BrokerlabError, ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.entry import digest_of
 from brokerlab.long_work import Kept, in_processes
 from brokerlab.numerics import FloatArray
+from brokerlab.schemas import digest_of
 
 # --- running them -----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from brokerlab.errors import ProposalError, reading
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.entry import digest_of
 from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, character_problems, reject
 from brokerlab.gdpconfig.proposal.parts import (
     Affected,
@@ -29,7 +28,7 @@ from brokerlab.gdpconfig.proposal.parts import (
     Stored,
     Window,
 )
-from brokerlab.schemas import jsonschema
+from brokerlab.schemas import digest_of, jsonschema
 
 SCHEMA_NAME = "brokerlab/proposal/"
 VERSION = 1

@@ -14,7 +14,8 @@ from typing import Literal
 from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
-from brokerlab.gdpconfig.entry import Entry, Value, digest_of
+from brokerlab.gdpconfig.entry import Entry, Value
+from brokerlab.schemas import digest_of
 from brokerlab.words import plural
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.gdpconfig.entry import convert, digest_of, to_text
+from brokerlab.gdpconfig.entry import convert, to_text
+from brokerlab.schemas import digest_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
