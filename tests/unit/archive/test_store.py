@@ -46,6 +46,15 @@ def test_tables_are_relations_lazy_frames_and_views(folder):
     assert not opened.has("files")
 
 
+def test_letters_of_a_folder_are_no_pattern(folder, tmp_path):
+    opened = archive.open(folder.rename(tmp_path / "run [1]"))
+    shutil.copytree(opened.path, meant := tmp_path / "run 1")  # by the name as a pattern
+    for file in meant.rglob("*.parquet"):
+        file.write_bytes(b"")
+    assert opened.sql("select count(*) from jobs").fetchall() == [(6,)]
+    assert opened.scan("jobs").select(pl.len()).collect().item() == 6
+
+
 @pytest.mark.parametrize(
     "query",
     [
