@@ -198,9 +198,12 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     except pl.exceptions.PolarsError:
         nothing = pl.Series(series.name, [None] * len(series), dtype=dtype)
         return nothing, f"is {series.dtype}, expected {dtype}"
-    lost = cast.is_null() & series.is_not_null()
     is_part = dtype.is_integer() and (series.dtype.is_float() or series.dtype.is_decimal())
-    if is_part or dtype == pl.Boolean:
+    rounds = is_part or dtype == pl.Boolean
+    if cast.null_count() == series.null_count() and not rounds:
+        return cast, ""
+    lost = cast.is_null() & series.is_not_null()
+    if rounds:
         lost |= cast.cast(series.dtype, strict=False) != series
     if not lost.any():
         return cast, ""

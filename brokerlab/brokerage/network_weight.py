@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, in_order, packed, read
+from brokerlab.brokerage.inputs.frames import (
+    SNAPSHOT,
+    Schema,
+    at_snapshots,
+    in_order,
+    packed,
+    read,
+    run,
+)
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -157,19 +165,15 @@ def link_metrics(
     ends = [*snapshot, "dst", "src"]
     link = packed(pl.DataFrame({"link": packed(rows.select(ends))}))  # so it stays below 2**31
     rows = rows.with_columns(link=pl.Series(link))
-    known = rows.select(*ends, "link")[rows["link"].arg_unique()].sort("link")
+    known = rows.select(*ends, "link")[rows["link"].arg_unique()].lazy().sort("link")
+    wanted = moments.lazy()
     if asked is None:
-        wanted = (
-            moments.join(known, on=snapshot, how="inner")
-            if snapshot
-            else moments.join(known, how="cross")
-        )
+        wanted = wanted.join(known, on=snapshot) if snapshot else wanted.join(known, how="cross")
     else:
-        needed = asked.select("snapshot", dst="nucleus").unique()
-        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
-            known, on=[*snapshot, "dst"], how="inner"
-        )
-    return _newest(rows, wanted.rename({"dst": "nucleus"}))
+        needed = asked.lazy().select("snapshot", dst="nucleus").unique()
+        wanted = needed.join(wanted, on="snapshot", nulls_equal=True)
+        wanted = wanted.join(known, on=[*snapshot, "dst"])
+    return _newest(rows, run(wanted.rename({"dst": "nucleus"})))
 
 
 def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
@@ -189,8 +193,8 @@ def _fetch(
     if moments.height and not moments["at"].has_nulls():
         first, last = (pl.lit(end, TIME) for end in (moments["at"].min(), moments["at"].max()))
         counts &= (pl.col("ts") > first - WINDOW) & (pl.col("ts") <= last)
-    rows = read("network_matrix", network_matrix, MATRIX, SNAPSHOT).filter(counts)
-    return rows.drop_nulls(["src", "dst", "key", "value", "ts"])
+    rows = read("network_matrix", network_matrix, MATRIX, SNAPSHOT).lazy().filter(counts)
+    return run(rows.drop_nulls(["src", "dst", "key", "value", "ts"]))
 
 
 def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
@@ -221,11 +225,8 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         column[at[fresh]] = values[row[fresh]]
         result[name] = pl.Series(column).fill_nan(None)
     something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
-    return (
-        wanted.with_columns(**result)
-        .filter(something)
-        .select("snapshot", "nucleus", "src", *_METRICS)
-    )
+    kept = wanted.lazy().with_columns(**result).filter(something)
+    return run(kept.select("snapshot", "nucleus", "src", *_METRICS))
 
 
 WEIGHT_OF_ITSELF = 2.5
@@ -341,18 +342,18 @@ def links(
 
     Source: network-weight.md 2 and 3.
     """
-    wide = link_metrics(network_matrix, instants=instants, nuclei=nuclei)
+    wide = link_metrics(network_matrix, instants=instants, nuclei=nuclei).lazy()
     key = [] if nuclei is None else [*{"snapshot", "nucleus", "express"} & {*nuclei.columns}]
     parts = []
     for express in QUEUED_KEYS:
         queued = pl.col("queued_express" if express else "queued").fill_null(0.0)
         part = wide.with_columns(express=pl.lit(express), n_queued=queued)
         if nuclei is not None and "express" in key:
-            part = part.join(nuclei.select(key), on=key, how="semi", nulls_equal=True)
+            part = part.join(nuclei.lazy().select(key), on=key, how="semi", nulls_equal=True)
         parts.append(part)
     long = pl.concat(parts)
     chosen = long.with_columns(**_throughput(rules or ProductionRules()))
-    return in_order(chosen.select(*LINK_KEY, *LINK_FACTS), *LINK_KEY)
+    return in_order(run(chosen.select(*LINK_KEY, *LINK_FACTS)), *LINK_KEY)
 
 
 def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:

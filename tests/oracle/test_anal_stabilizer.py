@@ -15,9 +15,10 @@ from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisRules
-from brokerlab.brokerage.engine.pairs import looked_up, matched, run
+from brokerlab.brokerage.engine.pairs import looked_up, matched
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.engine.world import World, with_settings_of
+from brokerlab.brokerage.inputs.frames import run
 from brokerlab.frames import prepared
 from brokerlab.matching.rules import MatchingRules
 from tests.oracle import vectors

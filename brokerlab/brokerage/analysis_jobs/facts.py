@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.inputs import data
 from brokerlab.brokerage.inputs.data import input_files
-from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
+from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, run, yes
 from brokerlab.brokerage.production_jobs.facts import (
     PER_CORE_UNITS,
     at_instants,
@@ -38,14 +38,18 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
 
     Source: analysis-jobs.md 1 and 4.
     """
-    frame = tasks.with_row_index("t").with_columns(
-        pl.col("t").cast(pl.Int64), t_merging=yes("is_merging"), ramcountunit="ramunit"
+    frame = (
+        tasks.lazy()
+        .with_row_index("t")
+        .with_columns(
+            pl.col("t").cast(pl.Int64), t_merging=yes("is_merging"), ramcountunit="ramunit"
+        )
     )
     plain = frame.select(
         "t", "jeditaskid", "snapshot", "at", "t_merging",
         **_plain(), **_memory(rules), **_disk(rules), **_time(),
     )  # fmt: skip
-    return _with_base_ram(plain, rules)
+    return run(_with_base_ram(plain, rules))
 
 
 def _plain() -> dict[str, pl.Expr]:
@@ -87,7 +91,7 @@ def _memory(rules: AnalysisRules) -> dict[str, pl.Expr]:
     }
 
 
-def _with_base_ram(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
+def _with_base_ram(frame: pl.LazyFrame, rules: AnalysisRules) -> pl.LazyFrame:
     """Count ``baseramcount`` where memory scales with cores and where it does not, or never (4.8)."""
     if not rules.use_base_ram:
         return frame.with_columns(t_base_ram=pl.lit(0, dtype=pl.Int64))
@@ -154,18 +158,22 @@ def with_lists(
         the list.", "Exclude queues if includedSite is specified and the queues are not included in the list.",
         "Pre-assigned queues are specified in includedSite or site."; docs/rules/analysis-jobs.md 3.
     """
+    every = queues.lazy()
     names = pl.concat(
         [
-            queues.select("q_version", "panda_queue", t_home="parent"),
-            queues.select("q_version", panda_queue="parent", t_home="parent"),
+            every.select("q_version", "panda_queue", t_home="parent"),
+            every.select("q_version", panda_queue="parent", t_home="parent"),
         ]
     ).unique(["q_version", "panda_queue"])
-    around = places.group_by(t_site="ddm_endpoint_name").agg(
-        around=pl.col("parent").unique().sort()
+    around = (
+        places.lazy()
+        .group_by(t_site="ddm_endpoint_name")
+        .agg(around=pl.col("parent").unique().sort())
     )
     in_force = pl.col("t_limited") | (not rules.lists_need_limitedsites)
-    tasks = (
-        tasks.join(
+    known = (
+        tasks.lazy()
+        .join(
             names, left_on=["t_version", "t_site"], right_on=["q_version", "panda_queue"],
             how="left",
         )
@@ -182,13 +190,14 @@ def with_lists(
     included = pl.col("t_included")
     # an endpoint in `site` lists queues, but does not let the task go to those that rest
     named = included.is_not_null() & (pl.col("t_site").is_null() | pl.col("t_home").is_not_null())
-    return tasks.with_columns(
+    result = known.with_columns(
         t_named=named,
         t_preassigned=pl.col("t_home").is_not_null(),
         t_has_list=included.is_not_null(),
         t_auto=included.list.contains(AUTO).fill_null(value=False),
         t_list_key=pl.struct("t_included", "t_excluded").struct.json_encode(),
     )
+    return run(result)
 
 
 def name_parents(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
@@ -333,8 +342,8 @@ def ends(known: Known) -> pl.LazyFrame:
 
 def _with_own_queue(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
     """Return the candidates of tasks that are pre-assigned to a queue that is no candidate of others (P2)."""
-    theirs = tasks.select("t", "t_version", "t_home").drop_nulls("t_home")
-    usable = queues.filter(~pl.col("is_unified"))
+    theirs = tasks.lazy().select("t", "t_version", "t_home").drop_nulls("t_home")
+    usable = queues.lazy().filter(~pl.col("is_unified"))
     own = theirs.join(
         usable.filter(~pl.col("q_candidate")).select("q", "q_version", "parent"),
         left_on=["t_version", "t_home"], right_on=["q_version", "parent"],
@@ -343,4 +352,4 @@ def _with_own_queue(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
         usable.filter("q_candidate").select("q", "q_version"),
         left_on="t_version", right_on="q_version",
     )  # fmt: skip
-    return pl.concat([own, others.select("t", "q")]).sort("t", "q")
+    return run(pl.concat([own, others.select("t", "q")]).sort("t", "q"))

@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT, AnalysisRules
 from brokerlab.brokerage.inputs.data import completeness, real
-from brokerlab.brokerage.inputs.frames import KEY, at_every, for_tasks
+from brokerlab.brokerage.inputs.frames import AS_WRITTEN, KEY, at_every, for_tasks, run
 from brokerlab.brokerage.inputs.queues import SPACES, space_usable, up
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -94,7 +94,7 @@ def endpoint_facts(
     ``e_in_space`` [GB] of the defaults, ``e_same`` (one default for both), ``e_out_name``, ``e_read_lan``, ``e_write_lan``,
     ``e_write_wan``, ``e_read_wan`` (up), ``e_vp``, ``e_vp_default`` (a VP endpoint, in the scope that counts, or ``default``).
     """
-    rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots, rules)
+    rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots, rules).lazy()
     takes, gives = pl.col("direction") == "input", pl.col("direction") == "output"
     default = pl.col("is_default").fill_null(value=False)
 
@@ -119,11 +119,11 @@ def endpoint_facts(
         e_read_wan=any_up("read_wan", gives),
         e_vp=(takes & vp).any(),
     )  # fmt: skip
-    plain = queue_endpoints.filter(
+    plain = queue_endpoints.lazy().filter(
         takes & vp & (pl.col("scope").fill_null(DEFAULT_SCOPE) == DEFAULT_SCOPE)
     )
     named = plain.select(parent="panda_queue").unique().with_columns(e_vp_default=True)
-    return (
+    return run(
         result.join(named, on="parent", how="left")
         .with_columns(
             pl.col("e_vp_default").fill_null(value=False),
@@ -162,23 +162,24 @@ def locality(
     """Find the queues that hold the input, among those that the check is asked of: ``t_pool, parent``."""
     wanted = tasks.select("jeditaskid").unique()
     names = real(tables["datasets"].rename({"is_distributed": "distributed"}), distributed=True)
-    flags = for_tasks(tables["datasets"], wanted).select(
+    flags = for_tasks(tables["datasets"], wanted.lazy()).select(
         "jeditaskid", "datasetname", said=pl.col("is_distributed").fill_null(value=False)
     )
-    asked = (
-        for_tasks(names, wanted)
+    asked = run(
+        for_tasks(names, wanted.lazy())
         .join(flags.unique(["jeditaskid", "datasetname"]), on=["jeditaskid", "datasetname"], how="left")
-        .join(tasks.select("t", *KEY, "t_uses_vp", "t_home", "t_pool"), on="jeditaskid")
+        .join(tasks.lazy().select("t", *KEY, "t_uses_vp", "t_home", "t_pool"), on="jeditaskid")
     )  # fmt: skip
     records = _records(asked, tables)
     copies = _copies(asked, records, tables, pool)
     asked = _with_distributed(asked, records, copies, tables)
     about = _about(tasks, asked, tables, config)
-    uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
-    lists = _lists(copies.join(uses, on="t"), asked)
-    chosen, union = _choose(lists, asked)
-    weights = _weights(lists, asked, union)
-    queues = chosen.join(weights, on=["t", "parent"], how="full", coalesce=True).with_columns(
+    uses = about.lazy().select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
+    lists = run(_lists(copies.lazy().join(uses, on="t"), asked.lazy()))
+    chosen, union = _choose(lists.lazy(), asked.lazy())
+    weights = _weights(lists.lazy(), asked.lazy(), union)
+    queues = chosen.lazy().join(weights, on=["t", "parent"], how="full", coalesce=True)
+    queues = queues.with_columns(
         pl.col("x_data", "x_non_vp").fill_null(value=False), pl.col("x_data_weight").fill_null(0.0)
     )
     about = about.with_columns(t_union=pl.col("t").is_in(union.implode()))
@@ -186,20 +187,24 @@ def locality(
         about.select(
             "t", "t_has_input", "t_distributed", "t_incomplete", "t_remote_source", "t_union"
         ),
-        queues.sort("t", "parent"),
+        run(queues.sort("t", "parent")),
     )
 
 
 def _records(asked: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return the last record of each dataset at each endpoint, with ``whole``: no file is missing."""
-    records = tables["replicas"].with_columns(
-        whole=(pl.col("found") == pl.col("total")).fill_null(value=False),
-        vp=pl.col("vp").fill_null(value=False) | pl.col("ddm_endpoint_name").str.ends_with(VP),
+    records = (
+        tables["replicas"]
+        .lazy()
+        .with_columns(
+            whole=(pl.col("found") == pl.col("total")).fill_null(value=False),
+            vp=pl.col("vp").fill_null(value=False) | pl.col("ddm_endpoint_name").str.ends_with(VP),
+        )
     )
     own = records.select("jeditaskid", "datasetname", "ddm_endpoint_name", "whole", "vp")
-    return for_tasks(own, asked.select("jeditaskid").unique()).unique(
-        ["jeditaskid", "datasetname", "ddm_endpoint_name"], keep="last", maintain_order=True
-    )
+    rows = for_tasks(own, asked.lazy().select("jeditaskid").unique())
+    key = ["jeditaskid", "datasetname", "ddm_endpoint_name"]
+    return run(rows.unique(key, keep="last", maintain_order=True))
 
 
 def _copies(
@@ -209,16 +214,18 @@ def _copies(
     pool: pl.DataFrame,
 ) -> pl.DataFrame:
     """Return the copies of the datasets at the input endpoints of the queues looked at."""
-    places = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input").select(
+    inputs = in_scope(tables["queue_endpoints"]).lazy().filter(pl.col("direction") == "input")
+    places = inputs.select(
         "ddm_endpoint_name", parent="panda_queue", tape=pl.col("is_tape").fill_null(value=False)
-    )  # fmt: skip
-    return (
-        asked.select("t", "t_pool", "jeditaskid", "datasetname", "said", "t_uses_vp")
-        .join(records, on=["jeditaskid", "datasetname"])
-        .join(places.unique(), on="ddm_endpoint_name")
-        .join(pool, on=["t_pool", "parent"], how="semi")
-        .with_columns(disk=~pl.col("tape") & ~pl.col("vp"))
     )
+    copies = (
+        asked.lazy()
+        .select("t", "t_pool", "jeditaskid", "datasetname", "said", "t_uses_vp")
+        .join(records.lazy(), on=["jeditaskid", "datasetname"])
+        .join(places.unique(), on="ddm_endpoint_name")
+        .join(pool.lazy(), on=["t_pool", "parent"], how="semi")
+    )
+    return run(copies.with_columns(disk=~pl.col("tape") & ~pl.col("vp")))
 
 
 def _with_distributed(
@@ -228,14 +235,16 @@ def _with_distributed(
     tables: Mapping[str, pl.DataFrame],
 ) -> pl.DataFrame:
     """Add which datasets are distributed, and which have a truly complete copy on some disk."""
-    at_queues = copies.group_by("t", "datasetname").agg(somewhere=pl.col("whole").any())
-    tape = storage_of(tables["queue_endpoints"], tables["storage_endpoints"]).select(
+    at_queues = copies.lazy().group_by("t", "datasetname").agg(somewhere=pl.col("whole").any())
+    endpoints = storage_of(tables["queue_endpoints"], tables["storage_endpoints"]).lazy()
+    tape = endpoints.select(
         "ddm_endpoint_name", tape=pl.col("is_tape").fill_null(value=False)
-    ).unique("ddm_endpoint_name", keep="last", maintain_order=True)  # fmt: skip
-    plain = records.filter(pl.col("whole") & ~pl.col("vp"))
+    ).unique("ddm_endpoint_name", keep="last", maintain_order=True)
+    plain = records.lazy().filter(pl.col("whole") & ~pl.col("vp"))
     on_disk = plain.join(tape, on="ddm_endpoint_name").filter(~pl.col("tape"))
     joined = (
-        asked.join(at_queues, on=["t", "datasetname"], how="left")
+        asked.lazy()
+        .join(at_queues, on=["t", "datasetname"], how="left")
         .join(
             on_disk.select("jeditaskid", "datasetname", on_disk=pl.lit(value=True)).unique(),
             on=["jeditaskid", "datasetname"], how="left",
@@ -243,7 +252,7 @@ def _with_distributed(
         .with_columns(pl.col("somewhere", "on_disk").fill_null(value=False))
     )  # fmt: skip
     named = pl.col("datasetname").str.ends_with(CONTAINER)
-    return joined.with_columns(distributed=named | (pl.col("said") & ~pl.col("somewhere")))
+    return run(joined.with_columns(distributed=named | (pl.col("said") & ~pl.col("somewhere"))))
 
 
 def _about(
@@ -257,15 +266,20 @@ def _about(
         storage_of(tables["queue_endpoints"], tables["storage_endpoints"]),
         config=config, rules=OTHER_UP, component=COMPONENT,
     ).datasets  # fmt: skip
-    sums = result.group_by(KEY).agg(
-        t_incomplete=(~(pl.col("complete_disk") | pl.col("complete_tape"))).any(),
-        t_remote_source=pl.col("remote_source").all(),
+    sums = (
+        result.lazy()
+        .group_by(KEY)
+        .agg(
+            t_incomplete=(~(pl.col("complete_disk") | pl.col("complete_tape"))).any(),
+            t_remote_source=pl.col("remote_source").all(),
+        )
     )
-    inputs = asked.group_by("t").agg(t_distributed=pl.col("distributed").any()).with_columns(
+    inputs = asked.lazy().group_by("t").agg(t_distributed=pl.col("distributed").any()).with_columns(
         t_has_input=pl.lit(value=True)
     )  # fmt: skip
-    return (
-        tasks.select("t", *KEY, "t_uses_vp")
+    return run(
+        tasks.lazy()
+        .select("t", *KEY, "t_uses_vp")
         .join(sums, on=KEY, how="left")
         .join(inputs, on="t", how="left")
         .with_columns(
@@ -276,7 +290,7 @@ def _about(
     )
 
 
-def _lists(copies: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+def _lists(copies: pl.LazyFrame, asked: pl.LazyFrame) -> pl.LazyFrame:
     """Return the queues of each dataset: ``t, datasetname, parent`` and :data:`LISTS` (in which list it is) (4)."""
     facts = asked.select("t", "datasetname", "distributed", "on_disk")
     at_queue = copies.group_by("t", "datasetname", "parent").agg(
@@ -307,7 +321,7 @@ def _states(name: str, kept: pl.Expr) -> dict[str, pl.Expr]:
     }
 
 
-def _choose(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+def _choose(lists: pl.LazyFrame, asked: pl.LazyFrame) -> tuple[pl.DataFrame, pl.Series]:
     """Intersect over datasets; return ``t, parent, x_data`` and the tasks that fell back to the union (4.1e)."""
     number = asked.group_by("t").agg(n_datasets=pl.len(), home=pl.col("t_home").first())
     at_queue = (
@@ -320,13 +334,14 @@ def _choose(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
             some_any=pl.col("n_any") > 0,
             some_disk=pl.col("n_disk") > 0,
         )
+        .cache()
     )
     kinds = ("all_disk", "all_any", "some_disk", "some_any")
     exists = at_queue.group_by("t").agg(
         pl.col("home").first(),
         **{f"has_{kind}": pl.col(kind).any() for kind in kinds},
         **{f"home_{kind}": (pl.col(kind) & (pl.col("parent") == pl.col("home"))).any() for kind in kinds},
-    )  # fmt: skip
+    ).cache()  # fmt: skip
     of_home = ("all_any", "some_any")
     bound = pl.coalesce(pl.when(f"home_{kind}").then(pl.lit(kind)) for kind in of_home)
     free = pl.coalesce(pl.when(f"has_{kind}").then(pl.lit(kind)) for kind in kinds)
@@ -337,11 +352,13 @@ def _choose(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
         x_data=pl.coalesce(pl.when(pl.col("kind") == name).then(name) for name in kinds)
     )
     none_has_all = ~pl.col("has_all_disk") & ~pl.col("has_all_any")
-    union = exists.filter(none_has_all & pl.col("home").is_null())["t"]
-    return picked.filter("x_data").select("t", "parent", "x_data"), union
+    union = exists.filter(none_has_all & pl.col("home").is_null()).select("t")
+    chosen = picked.filter("x_data").select("t", "parent", "x_data")
+    result = pl.collect_all([chosen, union], engine="in-memory", optimizations=AS_WRITTEN)
+    return result[0], result[1]["t"]
 
 
-def _weights(lists: pl.DataFrame, asked: pl.DataFrame, union: pl.Series) -> pl.DataFrame:
+def _weights(lists: pl.LazyFrame, asked: pl.LazyFrame, union: pl.Series) -> pl.LazyFrame:
     """Return the data weight of queues by the lists they are in, and which have the data without VP."""
     by_dataset = pl.when("disk").then(1.0).when("any").then(TAPE_WEIGHT).otherwise(0.0)
     at_queue = lists.group_by("t", "parent").agg(

@@ -14,10 +14,9 @@ from brokerlab.brokerage.analysis_jobs.facts import CLASS_A, name_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
 from brokerlab.brokerage.analysis_jobs.throttle import task_classes
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, made_rows
-from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.data import WITH_TAPE
 from brokerlab.brokerage.inputs.frames import KEY as TASK
-from brokerlab.brokerage.inputs.frames import for_tasks, valid_for
+from brokerlab.brokerage.inputs.frames import for_tasks, run, valid_for
 from brokerlab.brokerage.production_jobs.lookups import (
     DISKIO,
     OFFER,

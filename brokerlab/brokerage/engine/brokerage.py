@@ -24,11 +24,11 @@ from brokerlab.brokerage.engine.lookup import (
     with_facts,
 )
 from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of, with_own
-from brokerlab.brokerage.engine.pairs import Facts, Side, run
+from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Derived, Step, with_keys
 from brokerlab.brokerage.engine.world import SecondLoop, World
-from brokerlab.brokerage.inputs.frames import read_given
+from brokerlab.brokerage.inputs.frames import read_given, run
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules

@@ -24,12 +24,12 @@ from brokerlab.brokerage.engine.pairs import (
     looked_up,
     matched,
     positions,
-    run,
     run_again,
 )
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import marks_of, names_of, rules_of, walk
 from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World
+from brokerlab.brokerage.inputs.frames import run
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -133,7 +133,7 @@ def _bits(answers: pl.DataFrame, bits: Mapping[str, int]) -> IntArray:
 
 def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) -> pl.DataFrame:
     """Return which checks skip few pairs, ``t, q`` and what they read: ``t, q, failed``, with the bits that belong to the checks."""
-    answers = run_again(tuple(checks), pairs, lambda frame: frame.select(_answers(checks)))
+    answers = run(pairs.lazy().select(_answers(checks)))
     return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
 
 

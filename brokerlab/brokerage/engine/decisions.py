@@ -10,10 +10,11 @@ from typing import Any, Final, Self
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import Facts, matched, positions, run
+from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, names_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
+from brokerlab.brokerage.inputs.frames import run
 from brokerlab.results import Result, Shows
 
 TASK = ["jeditaskid", "snapshot"]

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import AS_WRITTEN, LazySide, Side, run
+from brokerlab.brokerage.engine.pairs import LazySide, Side
+from brokerlab.brokerage.inputs.frames import AS_WRITTEN, run
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import watched

@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from brokerlab.brokerage.inputs.frames import AS_WRITTEN
 from brokerlab.numerics import IntArray, repeated
 
 UIntArray = npt.NDArray[np.uint32]
-AS_WRITTEN = pl.QueryOptFlags.none()
-"""Plans of many small steps on few rows: what the optimiser saves is less than what it takes."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,6 @@ def solid(frame: pl.DataFrame) -> pl.DataFrame:
     reciprocal: off by a bit, and then a batch of tasks would differ from one task alone.
     """
     return pl.DataFrame(frame.get_columns())
-
-
-def run(plan: pl.LazyFrame) -> pl.DataFrame:
-    """Run a plan of many small steps, as it is written."""
-    return plan.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
 def positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:

@@ -19,7 +19,7 @@ from brokerlab.brokerage.engine.lookup import (
     with_facts,
 )
 from brokerlab.brokerage.engine.own import refuse_own
-from brokerlab.brokerage.engine.pairs import Facts, Side, run
+from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.steps import (
     MARKED,
@@ -30,6 +30,7 @@ from brokerlab.brokerage.engine.steps import (
     rules_of,
     with_settings,
 )
+from brokerlab.brokerage.inputs.frames import run
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 

@@ -20,6 +20,7 @@ from brokerlab.brokerage.inputs.frames import (
     for_tasks,
     packed,
     read,
+    run,
     starts,
     valid_for,
     yes,
@@ -49,7 +50,13 @@ def out_bytes() -> pl.Expr:
 
 def work_count_bytes() -> pl.Expr:
     """Return ``workdiskcount`` [B], i64; null stays null. The unit *is* kB, MB or GB, else bytes."""
-    factor = pl.col("workdiskunit").replace_strict(_DISK_FACTORS, default=1, return_dtype=pl.Int64)
+    factor = pl.lit(1, dtype=pl.Int64)
+    for unit, size in _DISK_FACTORS.items():
+        factor = (
+            pl.when(pl.col("workdiskunit") == unit)
+            .then(pl.lit(size, dtype=pl.Int64))
+            .otherwise(factor)
+        )
     return _bytes(pl.col("workdiskcount").cast(pl.Int64), factor)
 
 
@@ -151,21 +158,21 @@ class Completeness:
 
 def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
     """Return the real input datasets, ``jeditaskid``, ``datasetname``: neither pseudo nor, unless asked for, distributed."""
-    rows = read("datasets", datasets, _DATASETS, _DATASET_FLAGS)
+    rows = read("datasets", datasets, _DATASETS, _DATASET_FLAGS).lazy()
     pseudo = (
         yes("pseudo")
         | pl.col("datasetname").is_in(PSEUDO_NAMES)
         | pl.col("type").fill_null("").is_in(PSEUDO_TYPES)
     )
     kept = rows.filter(~pseudo if distributed else ~pseudo & ~yes("distributed"))
-    return kept.select("jeditaskid", "datasetname").unique(maintain_order=True)
+    return run(kept.select("jeditaskid", "datasetname").unique(maintain_order=True))
 
 
 def _readable(
-    copies: pl.DataFrame, storage: pl.DataFrame | None, rules: ProductionRules
-) -> pl.DataFrame:
-    endpoints, snapshot = at_snapshots(read_storage(storage), copies)
-    states = endpoints.select(
+    copies: pl.LazyFrame, asked: pl.DataFrame, storage: pl.DataFrame | None, rules: ProductionRules
+) -> pl.LazyFrame:
+    endpoints, snapshot = at_snapshots(read_storage(storage), asked)
+    states = endpoints.lazy().select(
         *snapshot,
         "ddm_endpoint_name",
         on_tape="is_tape",
@@ -181,7 +188,7 @@ def _readable(
     )
 
 
-def _complete(frame: pl.DataFrame) -> pl.DataFrame:
+def _complete(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Mark the replicas that count as complete and those without any missing file."""
     total = pl.when(pl.col("total") > 0).then("total")
     enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
@@ -231,17 +238,19 @@ def completeness(
     of_vos = limits(rows["vo"], config or Config.empty(), component)
     rows = rows.join(of_vos, on="vo", how="left", nulls_equal=True)
     names = real(datasets, distributed=False)
-    asked = valid_for(rows, names, keys=["jeditaskid"]).unique([*KEY, "datasetname"])
+    every = valid_for(rows.lazy(), names, keys=["jeditaskid"])
+    asked = run(every.unique([*KEY, "datasetname"]))
     given, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
-    copies = valid_for(asked, given, ["datasetname", *snapshot], ["jeditaskid"], in_order=False)
-    copies = _readable(copies, storage_endpoints, rules or ProductionRules())
-    result = _complete(copies)
-    per_dataset = _per_dataset(asked, result)
-    locations = _complete_everywhere(per_dataset)
-    return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
+    on = ["datasetname", *snapshot]
+    copies = valid_for(asked.lazy(), given, on, ["jeditaskid"], in_order=False)
+    copies = _readable(copies, asked, storage_endpoints, rules or ProductionRules())
+    per_dataset = run(_per_dataset(asked.lazy(), _complete(copies)))
+    locations = run(_complete_everywhere(per_dataset.lazy()))
+    outcomes = run(_outcomes(rows.lazy(), per_dataset.lazy(), locations.lazy()))
+    return Completeness(outcomes, locations, per_dataset)
 
 
-def _per_dataset(asked: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _per_dataset(asked: pl.LazyFrame, rows: pl.LazyFrame) -> pl.LazyFrame:
     readable = pl.col("lan") | pl.col("wan")
     disk = ~pl.col("is_tape")
     flags = {
@@ -268,7 +277,7 @@ def _per_dataset(asked: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _complete_everywhere(per_dataset: pl.DataFrame) -> pl.DataFrame:
+def _complete_everywhere(per_dataset: pl.LazyFrame) -> pl.LazyFrame:
     n_datasets = per_dataset.group_by(KEY).agg(n_datasets=pl.len())
     holds = (
         per_dataset.explode("locations")
@@ -285,8 +294,8 @@ def _complete_everywhere(per_dataset: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outcomes(
-    rows: pl.DataFrame, per_dataset: pl.DataFrame, locations: pl.DataFrame
-) -> pl.DataFrame:
+    rows: pl.LazyFrame, per_dataset: pl.LazyFrame, locations: pl.LazyFrame
+) -> pl.LazyFrame:
     checked = per_dataset.filter(~yes("inputprestaging"))
     missing = ~(pl.col("complete_disk") | pl.col("complete_tape"))
     somewhere = pl.col("locations").list.len() > 0
@@ -346,7 +355,8 @@ def input_files(
     tasks = read("tasks", tasks, TASK).unique()
     wanted = for_tasks(real(datasets, distributed=True), tasks)
     rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
-    kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi").drop_nulls("lfn")
+    own = rows.lazy().join(wanted.lazy(), on=["jeditaskid", "datasetname"], how="semi")
+    kept = run(own.drop_nulls("lfn"))
     kept = kept.with_columns(name=pl.Series(packed(kept.select("jeditaskid", "lfn"))))
     sizes = kept.group_by("name").agg(pl.col("fsize").max().fill_null(0))
     places = kept.select("jeditaskid", "lfn", "datasetname", "name")
@@ -361,13 +371,14 @@ def input_totals(tasks: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
 
     Source: production-jobs.md 4.
     """
-    asked = read("tasks", tasks, TASK).unique()
+    asked = read("tasks", tasks, TASK).lazy().unique()
     totals = (
-        files.unique("name")
+        files.lazy()
+        .unique("name")
         .group_by("jeditaskid")
         .agg(total=pl.col("fsize").sum(), nfiles=pl.len().cast(pl.Int64))
     )
-    return (
+    return run(
         asked.join(totals, on="jeditaskid", how="left")
         .with_columns(pl.col("total", "nfiles").fill_null(0))
         .sort("jeditaskid")

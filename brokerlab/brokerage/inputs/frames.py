@@ -1,4 +1,7 @@
-"""Where tables enter: held to their contracts or read column by column, rows valid for a task at an instant, rows as whole numbers."""
+"""Where tables enter: held to their contracts or read column by column, rows valid for a task at an instant, rows as whole numbers.
+
+What takes several steps is one plan, which :func:`run` runs as it is written.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,15 @@ if TYPE_CHECKING:
 
 
 Schema: TypeAlias = Mapping[str, type[pl.DataType] | pl.DataType]
+
+AS_WRITTEN = pl.QueryOptFlags.none()
+"""Plans of many small steps on few rows: what the optimiser saves is less than what it takes."""
+
+
+def run(plan: pl.LazyFrame) -> pl.DataFrame:
+    """Run a plan of many small steps, as it is written: half the time of as many steps on frames where rows are few."""
+    return plan.collect(engine="in-memory", optimizations=AS_WRITTEN)
+
 
 SNAPSHOT: Schema = {"snapshot": pl.Int64}
 TASK: Schema = {"jeditaskid": pl.Int64}
@@ -89,7 +101,9 @@ def read_given(
     made = prepared(own | strange, contracts, exact=True)
     # Polars takes NaN for larger than any number
     numbers = {
-        name: frame.with_columns(pl.col(pl.Float64).fill_nan(None)) if frame.height else frame
+        name: frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+        if frame.height and pl.Float64 in frame.dtypes
+        else frame
         for name, frame in made.items()
     }
     return numbers, frozenset(missing)
@@ -163,7 +177,8 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def valid_for(
-    left: Frame, table: Frame, on: Sequence[str] = (), keys: Sequence[str] = KEY, *, in_order: bool = True,
+    left: Frame, table: pl.DataFrame | pl.LazyFrame, on: Sequence[str] = (), keys: Sequence[str] = KEY, *,
+    in_order: bool = True,
 ) -> Frame:  # fmt: skip
     """Join every row of a table that is valid for the rows on the left; rows without partner fall out.
 
@@ -176,13 +191,14 @@ def valid_for(
     for every in product(*nulls.values()):
         common: list[str] = [key for key, all_ in zip(keys, every, strict=True) if all_]
         asked = [pl.col(key).is_null() == (key in common) for key in mixed]
-        rows = (table.filter(asked) if asked else table).drop(common)
+        rows = (table.lazy().filter(asked) if asked else table.lazy()).drop(common)
         equal = [*on, *(key for key in keys if key not in common)]
         if equal:
-            parts.append(left.join(rows, on=equal, maintain_order=order))
+            parts.append(left.lazy().join(rows, on=equal, maintain_order=order))
         else:
-            parts.append(left.join(rows, how="cross", maintain_order=order))
-    return pl.concat(parts)
+            parts.append(left.lazy().join(rows, how="cross", maintain_order=order))
+    result = pl.concat(parts)
+    return result if isinstance(left, pl.LazyFrame) else run(result)
 
 
 def _nulls(table: pl.DataFrame | pl.LazyFrame, key: str) -> tuple[bool, ...]:
@@ -200,16 +216,17 @@ def first_valid_for(
 
     Of several rows that are valid the first is taken, one for the own key before one for all.
     """
-    left = left.with_row_index(_ROW)
-    result = valid_for(left, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
-    alone = left.join(result, on=_ROW, how="anti")
-    return pl.concat([result, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
+    rows = left.lazy().with_row_index(_ROW)
+    result = valid_for(rows, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
+    joined = rows.join(result.drop(left.columns), on=_ROW, how="left", maintain_order="left")
+    return run(joined.drop(_ROW))
 
 
-def for_tasks(frame: Frame, tasks: Frame) -> Frame:
+def for_tasks(frame: pl.DataFrame | pl.LazyFrame, tasks: Frame) -> Frame:
     """Return the rows of a table for each task, ``jeditaskid``; rows that are valid for every task come last."""
-    result = valid_for(tasks.select("jeditaskid"), frame, keys=["jeditaskid"])
-    return result.select(frame.collect_schema().names())
+    result = valid_for(tasks.lazy().select("jeditaskid"), frame, keys=["jeditaskid"])
+    result = result.select(frame.collect_schema().names())
+    return result if isinstance(tasks, pl.LazyFrame) else run(result)
 
 
 ROW_KEYS = {
@@ -245,12 +262,11 @@ def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame, table: str = "") -> p
     some = frame["snapshot"].null_count()
     if not some:
         return frame
-    result = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
+    result = valid_for(snapshots.lazy().select("snapshot"), frame, keys=["snapshot"])
     if table in ROW_KEYS and some < frame.height:
         result = result.unique(ROW_KEYS[table], keep="first", maintain_order=True)
-    return result.select(
-        frame.columns
-    ).rechunk()  # Polars 2.1 panics at texts made from empty chunks
+    # Polars 2.1 panics at texts made from empty chunks
+    return run(result.select(frame.columns)).rechunk()
 
 
 def at_snapshots(
@@ -267,7 +283,8 @@ def at_snapshots(
     wanted = known.select(pl.col("snapshot").drop_nulls().unique().sort())
     if not frame["snapshot"].null_count():
         return frame.filter(pl.col("snapshot").is_in(wanted["snapshot"].implode())), ["snapshot"]
-    return valid_for(wanted, frame, keys=["snapshot"]).select(frame.columns), ["snapshot"]
+    every = valid_for(wanted.lazy(), frame, keys=["snapshot"])
+    return run(every.select(frame.columns)), ["snapshot"]
 
 
 def with_positions(table: pl.DataFrame) -> pl.DataFrame:

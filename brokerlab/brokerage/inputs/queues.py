@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, in_order, read, yes
+from brokerlab.brokerage.inputs.frames import (
+    SNAPSHOT,
+    Schema,
+    at_snapshots,
+    in_order,
+    read,
+    run,
+    yes,
+)
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.catchall import read_catchalls
 
@@ -189,7 +197,8 @@ def endpoint_states(
     """
     storage, snapshot = at_snapshots(read_storage(storage_endpoints), None)
     key = [*snapshot, "panda_queue"]
-    joined = read_links(queue_endpoints).join(storage, on="ddm_endpoint_name", how="inner")
+    links = read_links(queue_endpoints).lazy()
+    joined = links.join(storage.lazy(), on="ddm_endpoint_name").cache()
     disk = pl.col("type") == "DATADISK" if rules.datadisk_only else pl.lit(value=True)
     takes = disk & (pl.col("direction") == "input")
     gives = disk & (pl.col("direction") == "output")
@@ -211,13 +220,15 @@ def endpoint_states(
             pl.col("s_write_lan", "s_read_wan") | none_out,
         )
     defaults = joined.filter(yes("is_default") & (pl.col("direction") == "output"))
-    first = in_order(defaults, "ddm_endpoint_name").unique(key, keep="first", maintain_order=True)
+    first = defaults.sort("ddm_endpoint_name", maintain_order=True).unique(
+        key, keep="first", maintain_order=True
+    )
     usable = rules.local_space == "usable"
     space = first.select(
         *key, s_space=space_usable() if usable else pl.col("space_free").fill_null(0.0)
     )
     result = states.join(space, on=key, how="left").select(*key, "s_space", *flags)
-    return in_order(result, *key)
+    return in_order(run(result), *key)
 
 
 def complete_here(
@@ -230,18 +241,15 @@ def complete_here(
     ``jeditaskid``, [``snapshot``,] ``panda_queue`` (parent name), one row per pair that has one, sorted.
     """
     key = [name for name in ("jeditaskid", "snapshot") if name in complete_locations.columns]
-    disks = read_storage(storage_endpoints).filter(pl.col("type") == "DATADISK")
+    disks = read_storage(storage_endpoints).lazy().filter(pl.col("type") == "DATADISK")
     inputs = (
         read_links(queue_endpoints)
+        .lazy()
         .filter(pl.col("direction") == "input")
         .join(disks.select("ddm_endpoint_name").unique(), on="ddm_endpoint_name", how="semi")
     )
-    return (
-        complete_locations.join(inputs, on="ddm_endpoint_name", how="inner")
-        .select(*key, "panda_queue")
-        .unique()
-        .sort(*key, "panda_queue")
-    )
+    here = complete_locations.lazy().join(inputs, on="ddm_endpoint_name", how="inner")
+    return run(here.select(*key, "panda_queue").unique().sort(*key, "panda_queue"))
 
 
 _SLOTS: Schema = {"panda_queue": pl.String}
@@ -266,13 +274,15 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
     rows, snapshot = at_snapshots(read("slots", slots, _SLOTS, _FACTS), asked)
     queue = [*snapshot, "panda_queue"]
     entries = (
-        rows.with_columns(pl.col("numslots").fill_null(0))
+        rows.lazy()
+        .with_columns(pl.col("numslots").fill_null(0))
         .filter(pl.col("numslots") >= 0)
         .group_by(*queue, "gshare", "resourcetype")
         .agg(pl.col("numslots").max())
+        .cache()
     )
     shares = entries.select(*queue, tag="gshare", own="gshare").drop_nulls("tag").unique()
-    share = asked.join(shares, on=[*queue, "tag"], how="left").rename({"own": "gshare"})
+    share = asked.lazy().join(shares, on=[*queue, "tag"], how="left").rename({"own": "gshare"})
     by_share = [*queue, "gshare"]
     by_type = [*by_share, "resourcetype"]
     sums = entries.group_by(by_share).agg(every_type=pl.col("numslots").sum())
@@ -290,4 +300,4 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
         .otherwise(pl.coalesce("this_type", "any_type"))
     )
     key = ["snapshot", "panda_queue", "tag", "resource_type"]
-    return in_order(result.select(*key, numslots=number), *key)
+    return in_order(run(result.select(*key, numslots=number)), *key)

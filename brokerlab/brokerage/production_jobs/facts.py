@@ -13,11 +13,10 @@ import polars as pl
 
 from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known
-from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES, bare_modes
 from brokerlab.brokerage.inputs import data
 from brokerlab.brokerage.inputs.data import input_files
-from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
+from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, run, yes
 from brokerlab.brokerage.inputs.queues import up
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.catchall import parse_connectivity, read_catchalls
@@ -53,15 +52,16 @@ def task_facts(
 
     Source: production-jobs.md 5 and 7.
     """
-    frame = tasks.with_row_index("t").with_columns(
+    frame = tasks.lazy().with_row_index("t").with_columns(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
-    )
-    frame = frame.with_columns(**_kind(rules))
-    frame = frame.with_columns(**_count_by(resource_queues, rules))
-    return frame.select(
-        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
+    )  # fmt: skip
+    kind, counted = _kind(rules), _count_by(resource_queues, rules)
+    frame = frame.with_columns(**kind).with_columns(**counted)
+    result = frame.select(
+        "t", "jeditaskid", "snapshot", "at", *kind, *counted, **_plain(), **memory(rules),
         **_disk(rules), **_time(), **_t1(rules),
     )  # fmt: skip
+    return run(result)
 
 
 def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -283,10 +283,11 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
 
     ``q`` (number of the row, i64), ``snapshot`` (null: every instant), ``panda_queue``, ``parent``, columns ``q_*`` and ``p_*``.
     """
-    queues = tables["queues"].with_columns(
+    stored = tables["queues"].with_columns(
         parent=pl.coalesce("unified_name", "panda_queue"),
         is_unified=pl.col("is_unified").fill_null(value=False),
     )
+    queues = stored.lazy()
     online = ["online", "standby"] if rules.standby_online else ["online"]
     own = queues.select(
         "snapshot", "panda_queue", "parent", "is_unified", "type", "status", **_OWN,
@@ -295,7 +296,7 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
         q_online=pl.col("status").is_in(online).fill_null(value=False),
         q_online_only=(pl.col("status") == "online").fill_null(value=False),
     )  # fmt: skip
-    own = own.join(_from_text(queues), on=["snapshot", "panda_queue"], nulls_equal=True)
+    own = own.join(_from_text(stored), on=["snapshot", "panda_queue"], nulls_equal=True)
     own = own.with_columns(
         q_production=pl.col("q_production") | pl.col("q_grandly_unified"),
         q_runs_analysis=(pl.col("type") == "unified").fill_null(value=False),
@@ -310,16 +311,18 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
     ).with_columns(
         pl.when(alone).then(f"{name}_own").otherwise(name).alias(name) for name in _OF_PARENT
     )
-    frame = frame.drop("^.*_own$").sort("snapshot", "panda_queue").with_row_index("q")
-    return frame.with_columns(
+    frame = frame.drop(f"{name}_own" for name in _OF_PARENT)
+    frame = frame.sort("snapshot", "panda_queue").with_row_index("q")
+    result = frame.with_columns(
         pl.col("q").cast(pl.Int64),
         q_version=pl.col("snapshot").fill_null(0),
         q_candidate=pl.col("q_production") & ~pl.col("is_unified"),
         q_pseudo=pl.col("panda_queue") != pl.col("parent"),
     )
+    return run(result)
 
 
-def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
+def _from_text(queues: pl.DataFrame) -> pl.LazyFrame:
     """Parse catchall and wnconnectivity, each distinct text once."""
     texts = queues["wnconnectivity"].unique()
     parsed = {text: parse_connectivity(text) for text in texts}
@@ -329,8 +332,10 @@ def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
         value = pl.col("wnconnectivity").replace_strict(known, default=None, return_dtype=pl.String)
         return value.fill_null("")
 
-    flags = read_catchalls(queues.select("catchall", "params"))
-    columns = queues.select("snapshot", "panda_queue", "catchall", "params", "wnconnectivity")
+    flags = read_catchalls(queues.select("catchall", "params")).lazy()
+    columns = queues.lazy().select(
+        "snapshot", "panda_queue", "catchall", "params", "wnconnectivity"
+    )
     return columns.join(flags, on=["catchall", "params"], how="left", nulls_equal=True).select(
         "snapshot",
         "panda_queue",
@@ -487,11 +492,14 @@ def with_sites(
     Source: 002, Special Brokerage for ATLAS Full-chain: "by adding bareNucleus=only or bareNucleus=allow in the catchall
         field in CRIC".
     """
-    queues, nuclei = tables["queues"], tables["nuclei"]
-    lists = nuclei.select(panda_queue="queues", site="nucleus").explode("panda_queue")
+    nuclei = tables["nuclei"]
+    lists = nuclei.lazy().select(panda_queue="queues", site="nucleus").explode("panda_queue")
     listed = lists.group_by("panda_queue").agg(pl.col("site").min())
-    queues = queues.join(listed, on="panda_queue", how="left", maintain_order="left")
-    queues = queues.with_columns(pandasite=pl.coalesce("pandasite", "site")).drop("site")
+    placed = (
+        tables["queues"].lazy().join(listed, on="panda_queue", how="left", maintain_order="left")
+    )
+    placed = placed.with_columns(pandasite=pl.coalesce("pandasite", "site"))
+    queues = run(placed.drop("site"))
     if rules.bare_mode_of == "any":  # as deployed it is in the table, of the queue loaded first
         modes = bare_modes(queues.drop("snapshot"), rules=rules).select("nucleus", said="bare_mode")
         nuclei = nuclei.join(modes, on="nucleus", how="left", maintain_order="left")
@@ -508,9 +516,10 @@ def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
     works = up("write_wan", rules=rules)
     if rules.nucleus_must_send:
         works = works & up("read_wan", rules=rules)
-    down = state["storage_endpoints"].filter(~works)
-    places = state["nuclei"].select("nucleus", ddm_endpoint_name="default_endpoint_out")
-    return places.join(down, on="ddm_endpoint_name").select("snapshot", "nucleus").unique()
+    down = state["storage_endpoints"].lazy().filter(~works)
+    places = state["nuclei"].lazy().select("nucleus", ddm_endpoint_name="default_endpoint_out")
+    lost = places.join(down, on="ddm_endpoint_name").select("snapshot", "nucleus")
+    return run(lost.unique())
 
 
 def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
@@ -532,8 +541,8 @@ def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
     Sharing queues (not ``x_nucleus``) are online, their default output endpoint is among the inputs of the nucleus's first queue,
     and their type is compatible with that one's.
     """
-    own = queues.select("q_version", "parent", nucleus="q_site").with_columns(x_nucleus=True)
-    links = state["queue_endpoints"]
+    every, links = queues.lazy(), state["queue_endpoints"].lazy()
+    own = every.select("q_version", "parent", nucleus="q_site").with_columns(x_nucleus=True)
     inputs = links.filter(pl.col("direction") == "input").select(
         "ddm_endpoint_name", first="panda_queue"
     )
@@ -542,11 +551,12 @@ def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
     )
     first = (
         state["nuclei"]
+        .lazy()
         .select("nucleus", panda_queue=pl.col("queues").list.first())
-        .join(queues.filter("q_production"), on="panda_queue")
+        .join(every.filter("q_production"), on="panda_queue")
         .select("q_version", "nucleus", first="parent", first_q="q", analysis="q_runs_analysis")
     )
-    others = queues.filter(pl.col("q_online_only") & pl.col("q_production"))
+    others = every.filter(pl.col("q_online_only") & pl.col("q_production"))
     sharing = (
         first.join(inputs, on="first")
         .join(outputs, on="ddm_endpoint_name")
@@ -554,7 +564,7 @@ def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
         .filter(~pl.col("analysis") | pl.col("q_runs_analysis"), pl.col("q") != pl.col("first_q"))
         .select("q_version", "parent", "nucleus", x_nucleus=False)
     )
-    return (
+    return run(
         pl.concat([own, sharing])
         .drop_nulls("nucleus")
         .group_by("q_version", "nucleus", "parent")

@@ -14,9 +14,8 @@ import polars as pl
 
 from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, made_rows
-from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.data import WITH_TAPE, completeness, input_at_queues, input_totals
-from brokerlab.brokerage.inputs.frames import KEY, valid_for
+from brokerlab.brokerage.inputs.frames import KEY, run, valid_for
 from brokerlab.brokerage.inputs.queues import complete_here, endpoint_states, slot_counts
 from brokerlab.brokerage.production_jobs.checks import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.facts import EVERY_JOB

@@ -11,6 +11,7 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.frames import (
     KEY,
     first_valid_for,
+    run,
     valid_for,
     with_positions,
     without_instants,
@@ -173,14 +174,14 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     looked at is readable over WAN. Nuclei without any replica fall out.
     """
     unit = [*_UNIT, "nucleus"]
-    there = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
-    there = there.with_columns(done=pl.col("whole") & ~pl.col("tape"))
+    found = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"]).lazy()
+    there = found.with_columns(done=pl.col("whole") & ~pl.col("tape"))
     done = there.filter("done").group_by(unit).agg(end=pl.col("position").min())
-    there = there.join(done, on=unit, how="left", nulls_equal=True)
+    there = there.join(done, on=unit, how="left", nulls_equal=True).cache()
     seen = there.filter(pl.col("end").is_null() | (pl.col("position") <= pl.col("end")))
     ended = (pl.col("position") == pl.col("end")).fill_null(value=False)
     best = [pl.col("ended"), pl.col("found"), -pl.col("position")]
-    first = seen.with_columns(ended=ended).sort(best, descending=True)
+    first = seen.with_columns(ended=ended).sort(best, descending=True).cache()
     disk = first.filter(~pl.col("tape"))
     result = seen.group_by(unit).agg(remote_source=pl.col("up").any())
     for rows, kind in ((disk, "disk"), (first, "any")):
@@ -193,7 +194,7 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     summed = result.group_by(*KEY, "nucleus").agg(
         pl.col("remote_source").any(), pl.col(AVAILABLE).sum()
     )
-    return summed.sort(*KEY, "nucleus")
+    return run(summed.sort(*KEY, "nucleus"))
 
 
 _SEPARATOR = "\x1f"  # stands in no endpoint's name
@@ -369,9 +370,9 @@ def destinations(
     ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand (null
     without total).
     """
-    rows = placed(pairs, outputs, endpoints, storage)
-    rows = rows.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
-    rows = first_valid_for(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
+    found = placed(pairs, outputs, endpoints, storage)
+    found = found.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
+    rows = first_valid_for(found, storage, ["ddm_endpoint_name"], ["snapshot"]).lazy()
     rows = rows.with_columns(
         pl.col(*SPACES, "space_total").fill_null(0.0),
         gathers_output=pl.lit(value=True),
@@ -383,16 +384,17 @@ def destinations(
     rows = rows.with_columns(usable_gb=usable)
     left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
     rows = rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
-    return rows.select("t", "nucleus", "position", "demand_gb", "space_left", *MISSING)
+    return run(rows.select("t", "nucleus", "position", "demand_gb", "space_left", *MISSING))
 
 
 def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame) -> pl.DataFrame:
     """Return the output that decides at each nucleus: the first one that fails a check, else the one with the least space."""
     failing = pl.any_horizontal(check.when.fill_null(value=False) for check in checks)
-    rows = rows.join(settings, on="t", maintain_order="left").with_columns(failing=failing)
-    rows = rows.with_columns(least=pl.when(~pl.col("failing")).then("space_left"))
-    ordered = rows.sort(
+    known = rows.lazy().join(settings.lazy(), on="t", maintain_order="left")
+    known = known.with_columns(failing=failing)
+    known = known.with_columns(least=pl.when(~pl.col("failing")).then("space_left"))
+    ordered = known.sort(
         "failing", "least", "position", descending=[True, False, False], nulls_last=True
     )
     first = ordered.unique(["t", "nucleus"], keep="first", maintain_order=True)
-    return first.select("t", "nucleus", *MISSING)
+    return run(first.select("t", "nucleus", *MISSING))
