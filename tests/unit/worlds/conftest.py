@@ -12,7 +12,7 @@ from brokerlab import worlds
 from brokerlab.archive.manifest import Manifest
 
 ASKED: dict[str, Any] = {
-    "jobs": 4000, "days": 8.0, "seed": 3, "queues": 40, "network_every_h": 3.0, "lived": True,
+    "jobs": 4000, "days": 6.0, "seed": 3, "queues": 40, "network_every_h": 3.0, "lived": True,
     "planted": "none",
 }  # fmt: skip
 
