@@ -24,7 +24,7 @@ from brokerlab.matching.software import (
     resolve_platform,
 )
 from brokerlab.matching.software_pairs import software_pairs
-from brokerlab.matching.zero_share import decide_pairs, processing_group, zero_share
+from brokerlab.matching.zero_share import decide_pairs, zero_share
 from brokerlab.matching.zero_share import parse as parse_policy
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "parse_architecture",
     "parse_connectivity",
     "parse_policy",
-    "processing_group",
     "read_catchall",
     "read_catchalls",
     "resolve_platform",

@@ -24,7 +24,7 @@ from brokerlab.scouts.replay import replay
 from brokerlab.scouts.retry import RetryResult, failure_metrics, retry_checks
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.tables import resource_types
-from brokerlab.scouts.triggers import mark_scouts, triggers
+from brokerlab.scouts.triggers import triggers
 from brokerlab.scouts.write import is_overdue, next_status, status_of_retry, write_tasks
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "failure_metrics",
     "is_overdue",
     "job_quantities",
-    "mark_scouts",
     "next_status",
     "replay",
     "resource_types",

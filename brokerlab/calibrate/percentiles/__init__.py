@@ -17,7 +17,6 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
     current_setting,
 )
-from brokerlab.calibrate.percentiles.retries import judge_retries
 from brokerlab.calibrate.percentiles.study import Study, kills, propose, scored_tasks, study
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "backtest",
     "compare",
     "current_setting",
-    "judge_retries",
     "kills",
     "load",
     "propose",

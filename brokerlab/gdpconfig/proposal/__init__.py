@@ -4,7 +4,7 @@
 ``statements`` writes them out; ``reviewing`` sorts them for a meeting.
 """
 
-from brokerlab.gdpconfig.proposal.document import Proposal, filter_problems, tasks_in_words
+from brokerlab.gdpconfig.proposal.document import Proposal, tasks_in_words
 from brokerlab.gdpconfig.proposal.files import (
     Broken,
     Filed,
@@ -43,7 +43,6 @@ __all__ = [
     "apply_files",
     "conflicts",
     "dumps",
-    "filter_problems",
     "find",
     "in_words",
     "loads",

@@ -10,18 +10,13 @@ all of it.
 from brokerlab.lifecycle.waits.fast import FastOver, fast_rebrokerage_over
 from brokerlab.lifecycle.waits.firings import (
     OUTCOMES,
-    RULE,
     firings_over_time,
     label_outcomes,
-    usual_limits,
     wait_of_jobs,
     wasted_waiting,
-    with_names,
 )
 from brokerlab.lifecycle.waits.limits import (
-    ALL_RULES,
     HALVED_AND_DOUBLED,
-    SCALES,
     RuleSetComparison,
     all_limits_changed,
     compare_rule_sets,
@@ -42,11 +37,8 @@ from brokerlab.lifecycle.waits.study import (
 )
 
 __all__ = [
-    "ALL_RULES",
     "HALVED_AND_DOUBLED",
     "OUTCOMES",
-    "RULE",
-    "SCALES",
     "FastOver",
     "RuleSetComparison",
     "Waiting",
@@ -67,8 +59,6 @@ __all__ = [
     "read_waiting",
     "study_waiting",
     "undecided_by_end",
-    "usual_limits",
     "wait_of_jobs",
     "wasted_waiting",
-    "with_names",
 ]

@@ -6,7 +6,6 @@
 """
 
 from brokerlab.workflows.batch.held import (
-    STATUS,
     Priority,
     Simulation,
     changes,
@@ -32,7 +31,6 @@ from brokerlab.workflows.batch.simulation import (
 
 __all__ = [
     "POLICIES",
-    "STATUS",
     "Priority",
     "Simulation",
     "advance",
