@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,22 +20,10 @@ LINE = 1000
 """Room for one line per proposal; a terminal wraps it, a file keeps it."""
 
 
-class Form(StrEnum):
-    """Kinds of file that ``apply`` writes."""
-
-    sql = "sql"
-    json = "json"
-    patch = "patch"
-
-
-class BackForm(StrEnum):
-    """Kinds of file that ``revert`` writes."""
-
-    proposal = "proposal"
-    sql = "sql"
-    json = "json"
-    patch = "patch"
-
+Form = Literal["sql", "json", "patch"]
+"""Kinds of file that ``apply`` writes."""
+BackForm = Literal["proposal", "sql", "json", "patch"]
+"""Kinds of file that ``revert`` writes."""
 
 ProposalFile = Annotated[Path, typer.Argument(help="The proposal, as JSON.")]
 ConfigFile = Annotated[
@@ -212,7 +199,7 @@ def apply(
     *,
     into: Into,
     config: ConfigFile = None,
-    form: Annotated[Form, typer.Option("--format", help="Kind of file.")] = Form.sql,
+    form: Annotated[Form, typer.Option("--format", help="Kind of file.")] = "sql",
     at: At = None,
     touched_only: TouchedOnly = False,
     force: Force = False,
@@ -221,7 +208,7 @@ def apply(
     from brokerlab.gdpconfig.proposal import read, render, write
 
     document = read(proposal)
-    text = render(document, _config(config, at), form=form.value, touched_only=touched_only)
+    text = render(document, _config(config, at), form=form, touched_only=touched_only)
     write(text, into, overwrite=force)
     if document.evidence.synthetic:
         typer.echo("Made from a synthetic archive: not to be set anywhere.")
@@ -233,7 +220,7 @@ def revert(
     *,
     into: Into,
     config: ConfigFile = None,
-    form: Annotated[BackForm, typer.Option("--format", help="Kind of file.")] = BackForm.proposal,
+    form: Annotated[BackForm, typer.Option("--format", help="Kind of file.")] = "proposal",
     at: At = None,
     force: Force = False,
 ) -> None:
@@ -242,8 +229,7 @@ def revert(
 
     present = _config(config, at)
     back = read(proposal).revert(present, created_at=_now())
-    document = form is BackForm.proposal
-    text = dumps(back) if document else render(back, present, form=Form(form.value).value)
+    text = dumps(back) if form == "proposal" else render(back, present, form=form)
     write(text, into, overwrite=force)
     typer.echo(f"written to {into}; nothing was set")
 
