@@ -31,8 +31,13 @@ def _without(table: str) -> Change:
 
 
 def _one_task(task: int) -> Change:
+    """Leave one task, and names that are odd."""
     mine = pl.col("jeditaskid") == task
-    return lambda _, frame: frame.filter(mine) if "jeditaskid" in frame.columns else frame
+
+    def change(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+        return odd_names(name, frame.filter(mine) if "jeditaskid" in frame.columns else frame)
+
+    return change
 
 
 def _failed(name: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -95,12 +100,16 @@ OWN = (
 ALIKE = {
     ("analysis-replay", "odd_names"),
     ("brokerage-replay", "odd_names"),
+    ("explore", "odd_names"),
+    ("scout-percentiles", "odd_names"),
+    ("waiting-rules", "odd_names"),
     ("walltime-estimator", "odd_names"),
+    ("workflow-pilots", "odd_names"),
     ("network-curve", "one_task"),
     ("network-curve", "all_null"),
     ("workflow-pilots", "jobs_only"),
 }
-"""Reports whose own tests have odd names; and reports that read nothing of what such an archive lacks: their pages are those of `odd_names` but for the names."""
+"""Reports that say something of one task, whose names are odd too, or whose own tests have odd names; and reports that read nothing of what such an archive lacks: their pages are those of `odd_names` but for the names."""
 
 
 @pytest.fixture(scope="module")
