@@ -91,20 +91,25 @@ def _held(name: str, table: Any) -> tuple[Any, list[str]]:
     numbers = [c for c in kinds if columns[c].dtype.is_numeric()]
     named = [c for c in kinds if about(columns[c]).get("values")]
     problems = []
-    for column in (*numbers, *named):
-        if kinds[column] in (TEXT, nw.Categorical, nw.Enum):
+    unusual = {
+        c: ~nw.col(c).cast(TEXT).is_in([*about(columns[c]).get("values", ())])
+        for c in (*numbers, *named)
+        if kinds[c] in (TEXT, nw.Categorical, nw.Enum)
+    }
+    if unusual:
+        known = collect(rows.select(test.any().alias(c) for c, test in unusual.items()))
+        for column in (c for c in unusual if known[c].item()):
             values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls()
-            usual = about(columns[column]).get("values", ())
-            if not values[column].is_in([*usual]).all():
-                problems += problems_of_values(name, values.sort(column))[:_SHOWN]
+            problems += problems_of_values(name, values.sort(column))[:_SHOWN]
     limits: dict[str, Any] = {
         c: getattr(columns[c], "max", None)
         for c in numbers
         if kinds[c].is_integer() or kinds[c].is_float()
     }
     ranged = [c for c, limit in limits.items() if limit is not None]
-    if ranged and isinstance(nw.from_native(table), nw.DataFrame):
-        most = collect(rows.select(ranged)).select(
+    given = nw.from_native(table)
+    if ranged and isinstance(given, nw.DataFrame):
+        most = given.select(ranged).to_polars().select(
             pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False).max()
             for c in ranged
         )

@@ -315,12 +315,12 @@ def most_cpu(jobs: Jobs) -> pl.DataFrame:
 
 def integers(values: FloatArray) -> pl.Series:
     """Turn whole floats into Int64, null where NaN."""
-    return pl.Series(values).fill_nan(None).cast(pl.Int64)
+    return nullable(values).cast(pl.Int64)
 
 
 def nullable(values: FloatArray) -> pl.Series:
     """Turn NaN into null."""
-    return pl.Series(values, dtype=pl.Float64).fill_nan(None)
+    return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
 
 
 def label(values: FloatArray, text: str) -> pl.Series:

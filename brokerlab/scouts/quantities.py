@@ -43,7 +43,7 @@ def floats(frame: pl.DataFrame, name: str) -> FloatArray:
 
 def flags(frame: pl.DataFrame, name: str) -> np.ndarray:
     """Return a boolean column, False where null."""
-    return frame[name].fill_null(value=False).to_numpy()
+    return floats(frame, name) == 1
 
 
 def core_count() -> pl.Expr:
@@ -110,7 +110,7 @@ def job_quantities_of(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
     )
     with np.errstate(all="ignore"):
         derived = _derive(frame, rules)
-    return frame.with_columns(pl.Series(k, v).fill_nan(None) for k, v in derived.items())
+    return frame.with_columns(pl.Series(k, v, nan_to_null=True) for k, v in derived.items())
 
 
 def _corepower() -> pl.Expr:
