@@ -52,6 +52,14 @@ def without_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def without_searching_for_garbage() -> Iterator[None]:
+    """Let no library ask for a search for garbage: statsmodels does after every adjustment, and tests hold much to search through."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda *_: 0)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def session_without_warnings() -> None:
     """Let every test see all warnings, as a session of its own does."""

@@ -6,8 +6,8 @@ import pytest
 from brokerlab import archive as archives
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, EmptyPeriodError
+from brokerlab.report import check, kit, run
 from brokerlab.report import explore as report
-from brokerlab.report import kit, run
 from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
@@ -124,6 +124,8 @@ def test_jobs_alone_at_queues_with_odd_names(task, tmp_path):
     out = tmp_path / "out"
     pages.run(report, report.Params(archive=str(tmp_path / "jobs"), out_dir=str(out)))
     page = check_page(out)["page"]
+    assert page["synthetic"] is False
+    assert dict(check(tmp_path / "jobs").select("report", "can_run").iter_rows())["explore"]
     jobs = "40 jobs" if task is None else "40 jobs of 1 task"
     assert page["verdict"]["sentence"] == (
         f"{jobs} at 4 queues; 20.0 % failed; nothing odd in the tables."

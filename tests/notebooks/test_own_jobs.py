@@ -37,8 +37,8 @@ REPORTS = (
     "memory_estimator",
     "walltime_estimator",
     "waiting_rules",
-    "explore",
 )
+"""What `test_explore.py` does without tasks and queues, it does of jobs of one's own."""
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ OWN = (
     *("explore", "memory-estimator", "scout-percentiles", "waiting-rules"),
     "walltime-estimator",
 )
-"""Reports that answer from jobs alone in every run in `test_own_jobs.py`."""
+"""Reports that answer from jobs alone in every run in `test_own_jobs.py`, and `test_explore.py`."""
 ALIKE = {
     ("analysis-replay", "odd_names"),
     ("brokerage-replay", "odd_names"),

@@ -15,12 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
-import papermill
 import pytest
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
 from brokerlab.errors import ConfigError, DataError, ReportError
 from brokerlab.report import kernel, kit, publishing, rendering, run, runner
 from brokerlab.temporary import TemporaryFolder
+from tests.notebook_cells import run_cells
 
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
 
@@ -63,15 +65,15 @@ def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path, request
     assert {entry["run_id"] for entry in listed} == {first.run_id, second.run_id}
 
 
-def test_papermill_alone_writes_the_same_page(notebooks, tmp_path, request):
-    """`test_scout_percentiles.py` does so with a real report in a long run."""
+@pytest.mark.usefixtures("in_process")
+def test_papermill_alone_writes_the_same_page(notebooks, tmp_path):
+    """`test_scout_percentiles.py` lets papermill start a kernel, for a real report, in a long run."""
     given = {"rank": 80, "ranks": [60, 90]}
     out = tmp_path / "out"
-    papermill.execute_notebook(
-        notebooks / "toy.ipynb", tmp_path / "out.ipynb", parameters={**given, "out_dir": str(out)},
-        progress_bar=False, kernel_name="python3",
-    )  # fmt: skip
-    request.getfixturevalue("in_process")
+    toy = load_notebook_node(str(notebooks / "toy.ipynb"))
+    asked = parameterize_notebook(toy, {**given, "out_dir": str(out)}, kernel_name="python3")
+    nbformat.write(asked, tmp_path / "asked.ipynb")
+    assert run_cells(tmp_path / "asked.ipynb", tmp_path, {}) is None
     done = run("toy", given, out_root=tmp_path / "reports", notebooks=notebooks)
     stored = json.loads((out / "results.json").read_text())
     assert stored["values"] == done.results["values"]
@@ -139,11 +141,11 @@ def test_the_start_is_utc_wherever_it_is_run(notebooks, tmp_path, request, monke
     assert made.manifest["started"] == "2026-03-24T12:00:05+00:00"
 
 
-def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path, request):
+@pytest.mark.usefixtures("in_process")
+def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path):
     root = tmp_path / "reports"
     with pytest.raises(ReportError) as caught:
         run("toy", {"strict": "yes"}, out_root=root, notebooks=notebooks)
-    request.getfixturevalue("in_process")
     run("toy", {}, out_root=root, notebooks=notebooks, at=AT)
     message = str(caught.value)
     assert "ValueError: rank 75 is too strict | page: " in message
@@ -155,7 +157,6 @@ def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path, request)
     assert ">Failed<" in page
     assert "The run stopped: cell " in page
     assert "second line" in page
-    assert (root / "toy" / newest["run_id"] / "notebook.ipynb").exists()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def write_notebook(folder, name, body, parameters="marker: str = ''  # a mark"):
 
 def test_many_reports_share_one_kernel_and_no_names(notebooks, tmp_path):
     start = "from multiprocessing.spawn import get_preparation_data; get_preparation_data('')"
-    left = "import os, pathlib; left = 1; pathlib.Path(marker).write_text(str(os.getpid())); 1 / 0"
+    left = "import os, pathlib; left = 1; pathlib.Path(marker).write_text(str(os.getpid())); raise ValueError('left\\nsecond line')"
     write_notebook(notebooks, "leaves", left)
     write_notebook(notebooks, "dies", f"{start}; import os; os.kill(os.getpid(), 9)")
     looks = """
@@ -247,7 +248,10 @@ def test_many_reports_share_one_kernel_and_no_names(notebooks, tmp_path):
     assert seen == done
     assert {one.report for one in done[:2]} == {"leaves", "dies"}, "readers of proposals come last"
     failures = {one.report: one.failure and one.failure.line for one in done}
-    assert failures["leaves"] == "cell 3: ZeroDivisionError: division by zero"
+    assert failures["leaves"] == "cell 3: ValueError: left"
+    (left,) = (one for one in done if one.report == "leaves")
+    assert "second line" in left.page.read_text()
+    assert (left.folder / "notebook.ipynb").exists()
     assert failures["dies"].startswith(
         "DeadKernelError: the process of the notebook was killed, as"
     )
