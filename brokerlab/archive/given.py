@@ -109,9 +109,13 @@ def _held(name: str, table: Any) -> tuple[Any, list[str]]:
     ranged = [c for c, limit in limits.items() if limit is not None]
     given = nw.from_native(table)
     if ranged and isinstance(given, nw.DataFrame):
-        most = given.select(ranged).to_polars().select(
-            pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False).max()
-            for c in ranged
+        most = (
+            given.select(ranged)
+            .to_polars()
+            .select(
+                pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False).max()
+                for c in ranged
+            )
         )
         # what is too large alone: below 0 has a meaning where scouts read it (docs/rules/scouts.md 12)
         if large := [c for c in ranged if (most[c].item() or 0) > limits[c]]:

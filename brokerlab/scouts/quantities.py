@@ -43,7 +43,7 @@ def floats(frame: pl.DataFrame, name: str) -> FloatArray:
 
 def flags(frame: pl.DataFrame, name: str) -> np.ndarray:
     """Return a boolean column, False where null."""
-    return floats(frame, name) == 1
+    return np.asarray(floats(frame, name) == 1)
 
 
 def core_count() -> pl.Expr:
@@ -133,7 +133,7 @@ def _derive(frame: pl.DataFrame, rules: ScoutRules) -> dict[str, FloatArray]:
     cpu = floats(frame, "cpuconsumptiontime")
     # a job without cores says nothing, whether or not the rule set divides by them (12)
     io = np.where(np.isnan(used_cores), np.nan, (size * 1024 + out / KB) / seconds)
-    workdir = frame["workdir_bytes"].fill_null(0).cast(pl.Float64).to_numpy()
+    workdir = np.nan_to_num(floats(frame, "workdir_bytes"))
     result = {
         "duration_s": duration,
         "cputime_hs06s": _per_event(_hs06s(frame, duration, cores), events),
