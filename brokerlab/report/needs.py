@@ -22,6 +22,7 @@ class Rows:
     what: str  # it, in words
     count: pl.Expr  # how many there are: one number over ``jobs``; null counts as 0
     least: int = 1  # so many are needed
+    where: pl.Expr | None = None  # only among these jobs; null: all
 
     @classmethod
     def tasks(cls, what: str, where: pl.Expr, least: int = 1) -> Rows:
@@ -89,14 +90,18 @@ class Needs:
 
     def _too_few(self, archive: Archive) -> list[str]:
         """Say which rows are too few."""
-        counts = [rows.count.alias(str(place)) for place, rows in enumerate(self.rows)]
-        if not counts:
+        if not self.rows:
             return []
-        counted = archive.scan("jobs").select(counts).collect(engine="streaming").row(0)
+        jobs = archive.scan("jobs")
+        asked = [
+            (jobs if rows.where is None else jobs.filter(rows.where)).select(rows.count)
+            for rows in self.rows
+        ]
+        counted = [frame.item() or 0 for frame in pl.collect_all(asked, engine="streaming")]
         return [
-            f"{n or 0} {rows.what}, {rows.least} needed"
+            f"{n} {rows.what}, {rows.least} needed"
             for n, rows in zip(counted, self.rows, strict=True)
-            if (n or 0) < rows.least
+            if n < rows.least
         ]
 
 

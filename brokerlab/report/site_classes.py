@@ -16,7 +16,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.charts import classes as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.lifecycle import class_history as history
-from brokerlab.lifecycle.class_history.period import RATES_QUEUES
+from brokerlab.lifecycle.class_history.period import UNEQUAL_WAITS, WAITED
 from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.lifecycle.classification.wait_stats import USER
 from brokerlab.report import kit
@@ -37,6 +37,7 @@ TRIED = {
 OTHER = {"document": "production", "production": "document"}
 SHOWN = ("classes", "queues", "spells", "limits", "values", "waits", "task_classes")
 """Frames of the study that blocks of the page hold."""
+RATED_BY = "merge jobs of User Analysis or probes of unequal wait within four days"
 DAYS = "95 % intervals from resampling days"
 
 
@@ -53,11 +54,7 @@ class Params(kit.Params):
         derived=("queues",),
         rows=[
             Rows("analysis jobs", (pl.col("prodsourcelabel") == USER).sum()),
-            Rows(
-                "finished merge jobs of User Analysis or probes",
-                (RATES_QUEUES & (pl.col("jobstatus") == "finished")).sum(),
-                least=2,
-            ),
+            Rows(f"pairs of {RATED_BY}, at one queue", UNEQUAL_WAITS, where=WAITED),
         ],
         without={
             "tasks": "No tasks are known: classes of tasks are left out.",
@@ -131,8 +128,8 @@ def study(period: history.period.Period, p: Params) -> Study:
     if not ratings.n_rated:
         why = history.ratings.missing_classes(ratings.cells)["reason"][0].replace("_", " ")
         raise InsufficientDataError(
-            f"no queue has a class in this period; most often {why}; a queue is rated by two merge jobs of User "
-            f"Analysis or probes of unequal wait within four days, and the archive has {period.n_sampled} of them"
+            f"no queue has a class in this period; most often {why}; a queue is rated by two {RATED_BY}, "
+            f"and the archive has {period.n_sampled} such jobs at all queues"
         )
     dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     step = grain(period.window, FINE, most=130)

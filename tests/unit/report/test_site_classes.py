@@ -1,6 +1,7 @@
 """The page of the site classes, on a toy archive whose classes are known."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ from brokerlab.report import site_classes
 from brokerlab.report.site_classes import Params, load, page, study
 from brokerlab.words import THIN
 from tests.notebooks import pages
-from tests.unit.lifecycle.class_history.toy import jobs, write_archive, write_jobs
+from tests.unit.lifecycle.class_history.toy import START, job, jobs, write_archive, write_jobs
 
 VALUES = {
     "low_ranks": [0.33, 1.0],
@@ -172,6 +173,33 @@ def test_nothing_to_rate_by_is_no_answer(tmp_path):
         "sentence": "No queue has a class in this period.",
     }
     assert open_archive(folder).has("jobs")
+
+
+DAY = timedelta(days=1)
+PAIRS = {
+    "unequal waits": ((600, "A", DAY), True),
+    "equal waits": ((300, "A", DAY), False),
+    "at two queues": ((600, "B", DAY), False),
+    "too far apart": ((600, "A", 4 * DAY), False),
+}
+"""Wait [s], queue and place in time of a job beside one that waits 300 s at A; and whether the two rate a queue."""
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_the_check_says_beforehand_a_run_says_too(name, tmp_path):
+    (wait_s, queue, later), is_rated = PAIRS[name]
+    last = job(4, "C", START + 5 * DAY, 60)  # until then classes are asked for
+    rows = [job(1, "A", START, 300), job(2, queue, START + later, wait_s), last]
+    folder = write_jobs(tmp_path / "few", pl.DataFrame(rows))
+    lack = [] if is_rated else [f"0 pairs of {site_classes.RATED_BY}, at one queue, 1 needed"]
+    assert Params.needs.missing(open_archive(folder)) == lack
+    p = Params(archive=str(folder), every="1h", n_boot=20, out_dir=str(tmp_path / "out"))
+    period = load(p.model_copy(update={"start": START}))
+    if is_rated:
+        assert study(period, p).ratings.n_rated
+    else:
+        with pytest.raises(InsufficientDataError, match="and the archive has 3 such jobs"):
+            study(period, p)
 
 
 def test_wrong_parameters_all_at_once():
