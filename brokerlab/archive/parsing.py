@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from brokerlab.archive.contracts._columns import FIRST_TIME
 from brokerlab.errors import SchemaError
+from brokerlab.lazy import Later
+
+pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 LONGEST_SCALAR = 64
 """Longest text [bytes] that is looked at as a number, time or boolean; longer ones are refused."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import polars as pl
 
 from brokerlab.archive.contracts import STORED, describe, key_columns, version_column
@@ -21,6 +20,8 @@ from brokerlab.results import Result, Shows
 from brokerlab.words import counted
 
 if TYPE_CHECKING:
+    import duckdb
+
     from brokerlab.archive.store import Archive
 
 FAR_TIMES = 100

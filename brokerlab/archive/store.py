@@ -3,6 +3,8 @@
 Nothing is read before it is asked for, so a folder may be far larger than memory.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
@@ -10,9 +12,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import polars as pl
 
 from brokerlab.archive import approximate
@@ -21,13 +22,17 @@ from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema,
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
+from brokerlab.lazy import Later
 from brokerlab.results import Result, Shows
 from brokerlab.temporary import lasting
 
-_READING = (
-    duckdb.StatementType.SELECT,
-    duckdb.StatementType.MULTI,  # a pivot
-)
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = Later("duckdb")
+
+_READING = ("SELECT", "MULTI")
+"""Kinds of statements that only read; the second is a pivot."""
 _GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _EXPLAIN = re.compile(rf"{_GAP}explain\b{_GAP}(?:analy[sz]e\b|verbose\b)?{_GAP}", re.I | re.S)
 _OPTIONS = re.compile(r"\([^)]*\)")
@@ -41,7 +46,7 @@ LARGE = ("jobs", "files", "job_status_log")
 """Tables that Spark reads where there is a session; all others fit on one machine."""
 
 
-def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
+def open_archive(path: str | Path, *, spark: Any = None) -> Archive:
     """Open an archive folder for reading.
 
     Only the manifest is read and the sizes of the files it names are checked; a row is read when a
@@ -128,7 +133,7 @@ class Archive(Result):
         self.derived = derived
         self._made: dict[str, pl.DataFrame] = {}
 
-    def derive(self, *tables: str) -> "Archive":
+    def derive(self, *tables: str) -> Archive:
         """Return the same archive with stand-ins, made from its jobs, for tables that it lacks.
 
         They are made when they are read and never written; each row has ``approximate = true``, and ``derived``
@@ -265,7 +270,7 @@ class Archive(Result):
         connection = self._open_connection if outside else self._connection
         try:
             kinds = _kinds(connection, text)
-            if len(kinds) != 1 or kinds[0] not in _READING:
+            if len(kinds) != 1 or kinds[0].name not in _READING:
                 result = ", ".join(kind.name.lower() for kind in kinds) or "none"
                 raise DataError(f"query: {result}; allowed: one statement that reads, e.g. select")
             words = set(re.findall(r"\w+", text.lower()))

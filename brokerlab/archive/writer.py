@@ -5,6 +5,8 @@ New data files get names made of their own content; the only switch is the repla
 removed at the next commit.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import hashlib
@@ -14,16 +16,18 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
-import pyarrow as pa
 
 from brokerlab.archive import contracts, schema
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import STORED, fitted, polars_schema, required_columns
 from brokerlab.archive.manifest import DataFile, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROW_GROUP = 131_072
 """Rows per Parquet row group: fixed, so that equal rows give equal bytes."""
@@ -127,7 +131,7 @@ class ArchiveWriter:
         Raises:
             SchemaError: The rows break the table's contract.
         """
-        given = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
+        given = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(pl.from_arrow(frame))
         if trusted and (missing := {*required_columns(table)} - {*given.columns}):
             raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
         rows = fitted(table, given) if trusted else schema.validate(table, given)

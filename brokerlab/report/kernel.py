@@ -235,6 +235,7 @@ def _own_kernel(folder: Path, threads: int, core: int) -> Any:
             # An idle kernel is interrupted when it is told to stop, and would log that as an error.
             options = [
                 "--log-level=CRITICAL",
+                "--InteractiveShell.xmode=Plain",
                 f"--IPKernelApp.exec_lines={AT_START.format(core=core)}",
             ]
             env = {"POLARS_MAX_THREADS": str(threads)}
