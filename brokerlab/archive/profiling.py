@@ -30,6 +30,8 @@ FAR_YEARS = 5
 """A time so many years from the median of its column is an outlier."""
 GAP_HOURS, GAP_STEPS = 24, 20
 """Nothing for longer than this [h], and than so many mean steps between rows, is a gap."""
+MOST_HELD_ROWS = 50_000
+"""Of a table that is read once, into memory: to open files anew takes milliseconds, for each of many queries."""
 COUNTED_TOGETHER, TOGETHER = 16, 4
 """Columns that one query counts, and columns whose values are in memory at a time."""
 SHOWN = 3
@@ -318,8 +320,9 @@ class _Table:
     def __init__(self, archive: Archive, name: str) -> None:
         self.archive = archive
         self.name = name
-        self.rows = archive.sql(f"from {quoted(name)}")
         self.count = archive.manifest.counts[name]
+        rows = archive.sql(f"from {quoted(name)}")
+        self.rows = rows.materialize() if self.count <= MOST_HELD_ROWS else rows
         self.types = dict(archive.scan(name).collect_schema())
         self.about = {row["column"]: row for row in describe(name).iter_rows(named=True)}
         keys = [key for key in key_columns(name) if key in self.types]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
+from brokerlab.archive import profiling
 
 START = datetime(2026, 3, 1)
 ODD = 'A<b>&\n"💥"'
@@ -55,8 +56,9 @@ def queues(*names: str) -> pl.DataFrame:
 
 
 @pytest.fixture
-def profiled(tmp_path):
-    """Return a maker of profiles of tables; further parts of a table stand in files of their own."""
+def profiled(tmp_path, monkeypatch):
+    """Return a maker of profiles of tables, small ones in memory; further parts of a table stand in files of their own."""
+    monkeypatch.setattr(profiling, "MOST_HELD_ROWS", 4)
 
     def make(*parts: tuple[str, pl.DataFrame]):
         for name, frame in parts:
