@@ -131,6 +131,9 @@ class _Here(Chunks[T]):
         def make(number: int) -> R:
             return function(self.load(number))
 
+        if self.n == 1:
+            yield make(0)
+            return
         made = deque[Future[R]]()
         with ThreadPoolExecutor(min(WORKERS, self.n)) as pool:
             for number in range(self.n):

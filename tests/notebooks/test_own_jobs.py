@@ -43,8 +43,9 @@ REPORTS = (
 
 @pytest.fixture(scope="module")
 def export(archive: Path) -> pl.DataFrame:
-    """What a database gave: production jobs, memory in MB, no other table."""
-    jobs = brokerlab.open(archive).scan("jobs").filter(pl.col("prodsourcelabel") == "managed")
+    """What a database gave: jobs of every other production task, memory in MB, no other table."""
+    mine = (pl.col("prodsourcelabel") == "managed") & (pl.col("jeditaskid") % 2 == 0)
+    jobs = brokerlab.open(archive).scan("jobs").filter(mine)
     own = jobs.with_columns((pl.col("maxpss") / 1024).round(1)).collect()
     return own.select(**{theirs: pl.col(ours) for theirs, ours in COLUMNS.items()})
 

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.scouts import ScoutRules
+from brokerlab.scouts import ScoutResult, ScoutRules
 from brokerlab.units import KB, MB
-from tests.scout_toys import Toy
+from tests.scout_toys import Toy, together
+
+ANSWERS: dict[str, ScoutResult] = {}
 
 
-def three(toy: Toy, name: str, production: dict[str, Any], **keywords: Any) -> tuple[Any, Any, Any]:
-    """Return a parameter under the document, the document with one switch as in production, production."""
+def result_of(toys: Sequence[Toy], rules: str, **keywords: Any) -> ScoutResult:
+    """Ask the scouts of several toys at once; toy n is task n, and the same question is answered once."""
+    asked = repr(([vars(toy) for toy in toys], rules, keywords))
+    if asked not in ANSWERS:
+        ANSWERS[asked] = together(toys).result(rules, **keywords)
+    return ANSWERS[asked]
+
+
+def among(
+    toys: Sequence[Toy], number: int, rules: str = "document", **keywords: Any
+) -> dict[str, Any]:
+    """Return the parameters of one of several toys."""
+    return result_of(toys, rules, **keywords).parameters.row(number, named=True)
+
+
+def three(
+    toy: Toy, name: str, production: dict[str, Any], *, beside: Sequence[Toy] = (), **keywords: Any
+) -> tuple[Any, Any, Any]:
+    """Return a parameter under the document, the document with one switch as in production, production.
+
+    A toy that stands among those ``beside`` it is one task of many.
+    """
+    toys = beside or [toy]
+    number = next(n for n, each in enumerate(toys) if each is toy)
     return (
-        toy.parameters("document", **keywords)[name],
-        toy.parameters("document", **production, **keywords)[name],
-        toy.parameters("production", **keywords)[name],
+        among(toys, number, "document", **keywords)[name],
+        among(toys, number, "document", **production, **keywords)[name],
+        among(toys, number, "production", **keywords)[name],
     )
 
 
@@ -54,18 +79,20 @@ def test_s03_pseudo_input():
     assert three(toy, "cputime", {"pseudo_input_eligible": True}) == (None, 54_000, 54_000)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (21_600, (64_800, None, None)),
-        (21_600.5, (64_800, 64_800, 64_800)),  # the full time stamp, not whole seconds
-        (21_601, (64_803, 64_803, 64_803)),
-        (21_599.9, (None, None, None)),
-    ],
-)
-def test_s04_six_hours(seconds, expected):
-    toy = Toy().job(1, seconds, events=5)
-    assert three(toy, "cputime", {"long_job_inclusive": False}) == expected
+SIX_HOURS = [
+    (21_600, (64_800, None, None)),
+    (21_600.5, (64_800, 64_800, 64_800)),  # the full time stamp, not whole seconds
+    (21_601, (64_803, 64_803, 64_803)),
+    (21_599.9, (None, None, None)),
+]
+LONG_TOYS = [Toy().job(1, seconds, events=5) for seconds, _ in SIX_HOURS]
+
+
+@pytest.mark.parametrize("number", range(len(SIX_HOURS)))
+def test_s04_six_hours(number):
+    toy, (_, expected) = LONG_TOYS[number], SIX_HOURS[number]
+    found = three(toy, "cputime", {"long_job_inclusive": False}, beside=LONG_TOYS)
+    assert found == expected
 
 
 def test_s05_minimum_where_the_interpolation_straddles_it():
@@ -182,11 +209,16 @@ def test_margin_is_per_cent(rules):
     assert toy.parameters(rules, config={"SCOUT_RAMCOUNT_MARGIN": 20})["ramcount"] == 1200
 
 
+WHOLE_TOYS = [
+    Toy(ramunit=unit, baseramcount=500).job(1, maxpss=2000 * 1024, actualcorecount=8)
+    for unit in ("MB", None, "GB")
+]
+
+
 @pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize("unit", ["MB", None, "GB"])
-def test_memory_of_the_whole_job(rules, unit):
-    toy = Toy(ramunit=unit, baseramcount=500).job(1, maxpss=2000 * 1024, actualcorecount=8)
-    found = toy.parameters(rules)
+@pytest.mark.parametrize("number", range(len(WHOLE_TOYS)))
+def test_memory_of_the_whole_job(rules, number):
+    found = among(WHOLE_TOYS, number, rules)
     assert (found["ramcount"], found["ramunit"]) == (2200, "MB")
 
 
@@ -232,11 +264,16 @@ def test_outdiskcount_is_capped_at_10_mb():
     assert three(toy, "outdiskcount", {"outdisk_capped": True}) == (11_264, 10_240, 10_240)
 
 
+FIXED_TOYS = [
+    Toy(outdiskunit=unit).job(1, outputfilebytes=100 * KB, maxpss=1024)
+    for unit in ("kBFixed", "kBPerEventFixed", "kBFixedPerEvent")
+]
+
+
 @pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize("unit", ["kBFixed", "kBPerEventFixed", "kBFixedPerEvent"])
-def test_fixed_outdiskcount(rules, unit):
-    toy = Toy(outdiskunit=unit).job(1, outputfilebytes=100 * KB, maxpss=1024)
-    found = toy.parameters(rules)
+@pytest.mark.parametrize("number", range(len(FIXED_TOYS)))
+def test_fixed_outdiskcount(rules, number):
+    found = among(FIXED_TOYS, number, rules)
     assert (found["outdiskcount"], found["outdiskunit"]) == (None, None)
     assert (found["ramcount"], found["cputime"]) == (1, 540)
 
@@ -248,43 +285,52 @@ def test_rank_of_outdiskcount_is_75(rules):
     assert toy.parameters(rules, config=config)["outdiskcount"] == 175
 
 
-@pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize(
-    ("library", "expected"),
-    [
-        ({"fsize": 200 * MB}, 200),
-        ({"fsize": 50 * MB}, 90),
-        ({"fsize": 200 * MB, "status": "ready"}, 90),
-        ({"fsize": 200 * MB, "type": "input"}, 90),
-    ],
-)
-def test_library_is_a_lower_bound_of_the_work_directory(rules, library, expected):
-    toy = Toy().job(1, jobmetrics=f"workDirSize={90 * MB}")
-    toy.file(7, dataset=3, **({"type": "lib"} | library))
-    assert toy.parameters(rules)["workdiskcount"] == expected
+LIBRARIES = [
+    ({"fsize": 200 * MB}, 200),
+    ({"fsize": 50 * MB}, 90),
+    ({"fsize": 200 * MB, "status": "ready"}, 90),
+    ({"fsize": 200 * MB, "type": "input"}, 90),
+]
+LIBRARY_TOYS = [
+    Toy()
+    .job(1, jobmetrics=f"workDirSize={90 * MB}")
+    .file(7, dataset=3, **({"type": "lib"} | library))
+    for library, _ in LIBRARIES
+]
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize(
-    ("preset", "cpu", "expected"),
-    [
-        (None, 7200, 2700),  # 7200 / 4 MB x 1.5
-        (None, 3600, 1350),
-        (None, 3599, 0),  # below an hour counts as nothing
-        (2699, 7200, 2700),
-        (2701, 7200, 2701),
-        (-1, 7200, -1),
-        (None, 10**10, 999_999_999),
-        (2 * 10**9, 7200, 999_999_999),
-    ],
-)
-def test_walltime(rules, preset, cpu, expected):
+@pytest.mark.parametrize("number", range(len(LIBRARIES)))
+def test_library_is_a_lower_bound_of_the_work_directory(rules, number):
+    assert among(LIBRARY_TOYS, number, rules)["workdiskcount"] == LIBRARIES[number][1]
+
+
+WALLTIMES = [
+    (None, 7200, 2700),  # 7200 / 4 MB x 1.5
+    (None, 3600, 1350),
+    (None, 3599, 0),  # below an hour counts as nothing
+    (2699, 7200, 2700),
+    (2701, 7200, 2701),
+    (-1, 7200, -1),
+    (None, 10**10, 999_999_999),
+    (2 * 10**9, 7200, 999_999_999),
+]
+WALLTIME_TOYS = [
+    Toy(walltime=preset)
+    .job(1, input_mb=2, cpuconsumptiontime=cpu)
+    .job(2, input_mb=4, cpuconsumptiontime=1)  # the largest input need not be the same job's
+    for preset, cpu, _ in WALLTIMES
+]
+
+
+@pytest.mark.parametrize("rules", ["document", "production"])
+@pytest.mark.parametrize("number", range(len(WALLTIMES)))
+def test_walltime(rules, number):
     """CPU time per MB of input; never below the preset nor over a negative one (5.7)"""
-    toy = Toy(walltime=preset).job(1, input_mb=2, cpuconsumptiontime=cpu)
-    toy.job(2, input_mb=4, cpuconsumptiontime=1)  # the largest input need not be the same job's
-    found = toy.parameters(rules)
+    found, expected = among(WALLTIME_TOYS, number, rules), WALLTIMES[number][-1]
     assert (found["walltime"], found["walltimeunit"]) == (expected, "kSI2kseconds")
-    assert toy.tags("walltime", rules) == [1]
+    tags = result_of(WALLTIME_TOYS, rules).tags.filter(jeditaskid=number, parameter="walltime")
+    assert tags["pandaid"].to_list() == [1000 * number + 1]
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
@@ -311,21 +357,22 @@ def test_corepower_from_the_hosts_benchmark(rules):
     assert toy.parameters(rules, **tables)["cputime"] == 1620
 
 
+EVENTS: list[tuple[dict[str, Any], int]] = [
+    ({"nevents": None}, 108_000),  # 72 000 HS06 s / 1 event
+    ({"nevents": 0}, 108_000),  # 0 stays 0: the job counts as a whole
+    ({"nevents": 50, "startevent": 0, "endevent": 1}, 54_000),
+    ({"nevents": 50, "startevent": 9, "endevent": 1}, 108_000),
+    ({"nevents": 50, "startevent": 9}, 2160),
+]
+EVENT_TOYS = [Toy().job(1, 7200, file={"type": "pseudo_input"} | columns) for columns, _ in EVENTS]
+
+
 @pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize(
-    ("columns", "cputime"),
-    [
-        ({"nevents": None}, 108_000),  # 72 000 HS06 s / 1 event
-        ({"nevents": 0}, 108_000),  # 0 stays 0: the job counts as a whole
-        ({"nevents": 50, "startevent": 0, "endevent": 1}, 54_000),
-        ({"nevents": 50, "startevent": 9, "endevent": 1}, 108_000),
-        ({"nevents": 50, "startevent": 9}, 2160),
-    ],
-)
-def test_events_of_one_file(rules, columns, cputime):
+@pytest.mark.parametrize("number", range(len(EVENTS)))
+def test_events_of_one_file(rules, number):
     """1 (0 stays 0); a range counts at least 1"""
-    toy = Toy().job(1, 7200, file={"type": "pseudo_input"} | columns)
-    assert toy.parameters(rules, pseudo_input_eligible=True)["cputime"] == cputime
+    found = among(EVENT_TOYS, number, rules, pseudo_input_eligible=True)
+    assert found["cputime"] == EVENTS[number][1]
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
