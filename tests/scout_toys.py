@@ -222,6 +222,24 @@ def together(toys: Sequence[Toy]) -> Toy:
     return whole
 
 
+ANSWERS: dict[str, scouts.ScoutResult] = {}
+
+
+def result_of(toys: Sequence[Toy], rules: str = "document", **keywords: Any) -> scouts.ScoutResult:
+    """Read the scouts of several toys :func:`together`; the same question is answered once."""
+    asked = repr(([vars(toy) for toy in toys], rules, keywords))
+    if asked not in ANSWERS:
+        ANSWERS[asked] = together(toys).result(rules, **keywords)
+    return ANSWERS[asked]
+
+
+def among(
+    toys: Sequence[Toy], number: int, rules: str = "document", **keywords: Any
+) -> dict[str, Any]:
+    """Return the parameters of one of several toys."""
+    return result_of(toys, rules, **keywords).parameters.row(number, named=True)
+
+
 def _in_toy(number: int, row: dict[str, Any]) -> dict[str, Any]:
     own = {"jeditaskid": number} if "jeditaskid" in row else {}
     for name in ("pandaid", "datasetid", "masterid"):

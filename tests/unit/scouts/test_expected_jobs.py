@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from brokerlab.units import MB
-from tests.scout_toys import Toy
+from tests.scout_toys import Toy, among
 
 
 def numbers(toy: Toy, rules: str = "document") -> tuple[int, int, int]:
@@ -97,28 +99,30 @@ def test_short_jobs(rules):
     assert (other["n_short"], other["longest_short"]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("rule", "queue", "forced"),
-    [
-        ("US=2", {"maxinputsize": 1000}, 1),
-        ("US=2", {"maxinputsize": -1}, 0),
-        ("IL=1", {"maxinputsize": 1000, "direct_access_lan": True}, 0),
-        ("IL=2", {"maxinputsize": 1000, "direct_access_lan": True}, 0),
-        ("IL=3", {"maxinputsize": 1000, "direct_access_lan": True}, 1),
-        ("IL=1", {"maxinputsize": 1000, "direct_access_lan": False}, 1),
-        ("US=2", {"direct_access_lan": True}, 1),
-        ("LI=1", {"maxinputsize": 1000}, 0),  # the task asks for it: never "forced"
-        ("LI=1,IL=1", {"maxinputsize": -1}, 0),
-        ("LI=0", {"maxinputsize": 1000}, 1),
-        ("US=2", None, 1),  # a queue that is not in `queues` has no direct input
-    ],
-)
-def test_forced_copy_to_scratch(rule, queue, forced):
-    toy = Toy(splitrule=rule).job(1, 60, computingsite="X")
-    if queue is not None:
-        toy.queue("X", 10.0, **queue)
-    found = toy.parameters(config={"SCOUT_SHORT_EXECTIME_managed": 10})
-    assert (found["n_short"], found["n_short_copy"]) == (1, forced)
+COPIES = [
+    ("US=2", {"maxinputsize": 1000}, 1),
+    ("US=2", {"maxinputsize": -1}, 0),
+    ("IL=1", {"maxinputsize": 1000, "direct_access_lan": True}, 0),
+    ("IL=2", {"maxinputsize": 1000, "direct_access_lan": True}, 0),
+    ("IL=3", {"maxinputsize": 1000, "direct_access_lan": True}, 1),
+    ("IL=1", {"maxinputsize": 1000, "direct_access_lan": False}, 1),
+    ("US=2", {"direct_access_lan": True}, 1),
+    ("LI=1", {"maxinputsize": 1000}, 0),  # the task asks for it: never "forced"
+    ("LI=1,IL=1", {"maxinputsize": -1}, 0),
+    ("LI=0", {"maxinputsize": 1000}, 1),
+    ("US=2", None, 1),  # a queue that is not in `queues` has no direct input
+]
+COPYING_TOYS = [
+    (toy if queue is None else toy.queue("X", 10.0, **queue))
+    for rule, queue, _ in COPIES
+    for toy in [Toy(splitrule=rule).job(1, 60, computingsite="X")]
+]
+
+
+@pytest.mark.parametrize("number", range(len(COPIES)))
+def test_forced_copy_to_scratch(number):
+    found = among(COPYING_TOYS, number, config={"SCOUT_SHORT_EXECTIME_managed": 10})
+    assert (found["n_short"], found["n_short_copy"]) == (1, COPIES[number][-1])
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
@@ -130,20 +134,21 @@ def test_cpu_abuse_inputs_are_those_of_one_job(rules):
     assert [found[name] for name in names] == [5000, 1000, 1]
 
 
+OLD: list[tuple[dict[str, Any], int, float | None]] = [
+    ({"orig_cputime": 2500, "orig_cputimeunit": "mHS06sPerEvent"}, 100, 2.5),
+    ({"orig_cputime": 2500, "orig_cputimeunit": "mHS06sPerEvent"}, 6000, 2500),
+    ({"orig_cputime": 3, "orig_cputimeunit": "HS06sPerEvent"}, 100, 3),
+    ({"orig_cputime": 3, "orig_cputimeunit": "HS06sPerEvent"}, 6000, 3000),
+    ({"orig_cputime": 3}, 100, 3),
+    ({}, 100, None),
+]
+OLD_TOYS = [Toy(**asked).job(1, events=events) for asked, events, _ in OLD]
+
+
 @pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize(
-    ("asked", "events", "old"),
-    [
-        ({"orig_cputime": 2500, "orig_cputimeunit": "mHS06sPerEvent"}, 100, 2.5),
-        ({"orig_cputime": 2500, "orig_cputimeunit": "mHS06sPerEvent"}, 6000, 2500),
-        ({"orig_cputime": 3, "orig_cputimeunit": "HS06sPerEvent"}, 100, 3),
-        ({"orig_cputime": 3, "orig_cputimeunit": "HS06sPerEvent"}, 6000, 3000),
-        ({"orig_cputime": 3}, 100, 3),
-        ({}, 100, None),
-    ],
-)
-def test_old_cputime_is_in_the_new_unit(rules, asked, events, old):
-    assert Toy(**asked).job(1, events=events).parameters(rules)["old_cputime"] == old
+@pytest.mark.parametrize("number", range(len(OLD)))
+def test_old_cputime_is_in_the_new_unit(rules, number):
+    assert among(OLD_TOYS, number, rules)["old_cputime"] == OLD[number][-1]
 
 
 @pytest.mark.parametrize("ram", [0, None, 2000])

@@ -9,26 +9,9 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.scouts import ScoutResult, ScoutRules
+from brokerlab.scouts import ScoutRules
 from brokerlab.units import KB, MB
-from tests.scout_toys import Toy, together
-
-ANSWERS: dict[str, ScoutResult] = {}
-
-
-def result_of(toys: Sequence[Toy], rules: str, **keywords: Any) -> ScoutResult:
-    """Ask the scouts of several toys at once; toy n is task n, and the same question is answered once."""
-    asked = repr(([vars(toy) for toy in toys], rules, keywords))
-    if asked not in ANSWERS:
-        ANSWERS[asked] = together(toys).result(rules, **keywords)
-    return ANSWERS[asked]
-
-
-def among(
-    toys: Sequence[Toy], number: int, rules: str = "document", **keywords: Any
-) -> dict[str, Any]:
-    """Return the parameters of one of several toys."""
-    return result_of(toys, rules, **keywords).parameters.row(number, named=True)
+from tests.scout_toys import Toy, among, result_of
 
 
 def three(
