@@ -6,7 +6,8 @@ import sys
 from brokerlab import compiled
 
 NAME = """
-import brokerlab.compiled
+from brokerlab.compiled import numba
+numba()
 from numba.core.bytecode import FunctionIdentity
 print(FunctionIdentity.from_function(lambda x: x).unique_id)
 """
@@ -34,7 +35,7 @@ def test_what_was_kept_is_compiled_anew_when_another_file_has_changed(monkeypatc
         monkeypatch.setattr(compiled, "sources_digest", lambda _: digest)
         function = compiled.compiled(plus_one)
         assert function(1) == 2
-        return sum(function.stats.cache_hits.values())
+        return sum(function.made.stats.cache_hits.values())
 
     assert [hits(digest) for digest in ("a", "a", "b", "b")][1:] == [1, 0, 1]
 
