@@ -73,11 +73,13 @@ class Clock:
         inside = after[after % self.step_us != 0]
         return [int(cell) for cell in np.unique(inside // self.step_us + 1)]
 
-    def moments(self, frame: nw.LazyFrame[Any], time: str = "time") -> nw.LazyFrame[Any]:
+    def moments(
+        self, frame: nw.LazyFrame[Any], time: str = "time", *, untimed: bool = False
+    ) -> nw.LazyFrame[Any]:
         """Add ``moment``, which stands for a time: no instant lies between the two.
 
-        It is microseconds after the first instant, 0 for everything up to it; rows whose time is null or after the last instant
-        are left out.
+        It is microseconds after the first instant, 0 for everything up to it; rows after the last instant are left out, and
+        those whose time is null unless they are asked for (``untimed``).
         """
         span = int(self.at_us[-1]) - self.first_us if len(self) else ALWAYS_US
         # two steps: one expression would hold the time many times over, and take Spark long to plan
@@ -87,7 +89,8 @@ class Clock:
         whole = cell * self.step_us
         if self.split_cells:
             whole = nw.when(cell.is_in(self.split_cells)).then(after).otherwise(whole)
-        near = counted.filter(nw.col("moment") <= span)
+        kept = nw.col("moment") <= span
+        near = counted.filter(kept | nw.col(time).is_null() if untimed else kept)
         return near.with_columns(moment=whole.cast(nw.Int64))
 
     def place(self, moment: pl.Series) -> pl.Series:
@@ -170,15 +173,25 @@ def _last_before_instants(
     """Read the rows up to the last instant; of many only those of the last time of each entity before each instant."""
     if not len(clock):
         return collect(lazy.head(0))
-    always, stamped = collect(lazy.filter(nw.col(time).is_null())), clock.moments(lazy, time)
-    if max_age_s is not None and always.is_empty():  # else a row too old to hold ends those
-        second = microseconds(stamped, nw.col(time)) - clock.first_us
-        stamped = stamped.filter(nw.col("moment") - second < max_age_s * 1_000_000)
-    if collect(stamped.select(nw.len())).item() > MANY:
-        latest = nw.col(time).max().over(*entity, "moment")
-        stamped = stamped.with_columns(latest=latest).filter(nw.col(time) == nw.col("latest"))
-        stamped = stamped.drop("latest")
-    return pl.concat([always, collect(stamped.drop("moment"))])
+    always = nw.col(time).is_null()
+    rows = clock.moments(lazy, time, untimed=True)
+    if max_age_s is not None:
+        second = microseconds(rows, nw.col(time)) - clock.first_us
+        young = rows.filter(always | (nw.col("moment") - second < max_age_s * 1_000_000))
+        result = _read(young, entity, time)
+        if not result[time].null_count():  # else a row too old to hold ends those without a time
+            return result
+    return _read(rows, entity, time)
+
+
+def _read(rows: nw.LazyFrame[Any], entity: Sequence[str], time: str) -> pl.DataFrame:
+    """Read rows with their ``moment``; of many only those of the last time of each entity at each moment, and those without."""
+    few = collect(rows.drop("moment").head(MANY + 1))
+    if len(few) <= MANY:
+        return few
+    rows = rows.with_columns(latest=nw.col(time).max().over(*entity, "moment"))
+    rows = rows.filter(nw.col(time).is_null() | (nw.col(time) == nw.col("latest")))
+    return collect(rows.drop("moment", "latest"))
 
 
 def _held(
