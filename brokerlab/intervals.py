@@ -193,9 +193,11 @@ def percentile_interval(
     """
     wide = t_factor(n_tasks, confidence) * np.sqrt(n_tasks / (n_tasks - 1))
     tail = 100 * float(special.ndtr(-wide))
-    if np.isnan(replicates).all(axis=0).any():
-        replicates = np.where(np.isnan(replicates).all(axis=0), 0.0, replicates)
-    low, high = np.nanpercentile(replicates, [tail, 100 - tail], axis=0)
+    unknown = np.isnan(replicates)
+    if unknown.all(axis=0).any():
+        replicates = np.where(unknown.all(axis=0), 0.0, replicates)
+    percentile = np.nanpercentile if unknown.any() else np.percentile  # which takes half as long
+    low, high = percentile(replicates, [tail, 100 - tail], axis=0)
     return low, high
 
 
