@@ -194,18 +194,27 @@ R = TypeVar("R", bound=RuleSet)
 
 def watched(rules: R, read: set[str]) -> R:
     """Return a copy of a rule set that adds the names of what is read of it to ``read``, now and later."""
-    names, kind = {field.name for field in fields(rules)}, type(rules)
+    kind, names = _watched(type(rules))  # type: ignore[arg-type] # classes are hashable
+    copy: R = object.__new__(kind)
+    vars(copy).update({name: getattr(rules, name) for name in names}, **{_READ: read})
+    return copy
 
-    class Watched(kind):  # type: ignore[valid-type, misc]
+
+_READ = "read of it"
+
+
+@cache
+def _watched(rules: type[RuleSet]) -> tuple[type[Any], frozenset[str]]:
+    """Return the kind of copies that :func:`watched` makes of a kind of rule sets, and the names of what is read of it."""
+    names = frozenset(field.name for field in fields(rules))
+
+    class Watched(rules):  # type: ignore[valid-type, misc]
         def __getattribute__(self, name: str) -> Any:
             if name in names:
-                read.add(name)
+                super().__getattribute__("__dict__")[_READ].add(name)
             return super().__getattribute__(name)
 
-    copy = object.__new__(Watched)
-    for name in names:
-        object.__setattr__(copy, name, getattr(rules, name))
-    return copy
+    return Watched, names
 
 
 def differences(chapter: str | None = None) -> pl.DataFrame:

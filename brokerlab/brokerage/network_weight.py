@@ -119,7 +119,9 @@ class ThroughputCurve:
 
 WINDOW = timedelta(minutes=60)
 """Age limit of every metric."""
-ANY_AGE = -(2**63)
+WINDOW_US = WINDOW // timedelta(microseconds=1)
+ANY_AGE, ANY_TIME = -(2**63), 2**63 - 1
+"""Stand for no limit of age, and for an instant without time [us since 1970]."""
 
 CLOSENESS_KEY = "AGIS_closeness"
 QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
@@ -203,17 +205,19 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     The matrix is sorted once by link, metric and time, all in one whole number, in which every link and instant then is
     searched: the memory stays at the size of the result.
     """
-    times = matrix["ts"].unique().sort()
+    ts = matrix["ts"].to_physical().to_numpy()
+    times = np.unique(ts)
     width = len(times) + 1  # place 0 stands for before all of them
-    metric = matrix["key"].cast(pl.Enum([*_COLUMNS])).to_physical().cast(pl.Int64)
-    place = times.search_sorted(matrix["ts"]) + 1
-    number = (matrix["link"] * len(_METRICS) + metric) * width + place.cast(pl.Int64)
-    rows = matrix.select("ts", "value", number=number).sort("number", "value")
+    metric = matrix["key"].cast(pl.Enum([*_COLUMNS])).to_physical().to_numpy().astype(np.int64)
+    place = np.searchsorted(times, ts) + 1
+    number = (matrix["link"].to_numpy() * len(_METRICS) + metric) * width + place
+    rows = matrix.select("ts", "value", number=pl.Series(number)).sort("number", "value")
     numbers, values = rows["number"].to_numpy(), rows["value"].to_numpy()
     ages = rows["ts"].to_physical().to_numpy()
-    oldest = (wanted["at"] - WINDOW).to_physical().fill_null(ANY_AGE).to_numpy()
-    last = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
-    first = wanted["link"].to_numpy() * len(_METRICS) * width + last.to_numpy()
+    at_us = wanted["at"].to_physical().fill_null(ANY_TIME).to_numpy()
+    oldest = np.where(at_us == ANY_TIME, ANY_AGE, at_us - WINDOW_US)
+    last = np.searchsorted(times, at_us, side="right")
+    first = wanted["link"].to_numpy() * len(_METRICS) * width + last
     result = {}
     for nth, name in enumerate(_METRICS):
         asked = first + nth * width
@@ -223,9 +227,10 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         fresh = (numbers[row] // width == asked[at] // width) & (ages[row] > oldest[at])
         column = np.full(len(asked), np.nan)
         column[at[fresh]] = values[row[fresh]]
-        result[name] = pl.Series(column).fill_nan(None)
+        result[name] = pl.Series(column)
     something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
-    kept = wanted.lazy().with_columns(**result).filter(something)
+    known = wanted.lazy().with_columns(**result).with_columns(pl.col(_METRICS).fill_nan(None))
+    kept = known.filter(something)
     return run(kept.select("snapshot", "nucleus", "src", *_METRICS))
 
 
