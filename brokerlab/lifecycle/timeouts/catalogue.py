@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import narwhals.stable.v2 as nw
 import polars as pl
 
@@ -24,6 +26,7 @@ URGENT = 800  # priority from which a job is urgent
 MUST_STAY = 2  # ``relocationflag`` of a job that may not move
 
 
+@lru_cache(maxsize=64)  # made of many small expressions
 def timeout_rules(
     rules: TimeoutRules, limits: Limits, *, least_transferring_s: int = 0
 ) -> tuple[TimeoutRule, ...]:

@@ -8,7 +8,7 @@ Source: docs/rules/waiting.md 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -129,7 +129,7 @@ class Limits:
     defined_s: int  # TIMEOUT_defined [s]
     holding_s: int  # TIMEOUT_holding [s]
     # workflow to its limit [s]; ``production`` and ``analysis`` always, others where they are defined
-    heartbeat_s: Mapping[str, int]
+    heartbeat_s: Mapping[str, int] = field(hash=False)
     own: frozenset[str]  # workflows whose limit is set, not a default
 
     @classmethod

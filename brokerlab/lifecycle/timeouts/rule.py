@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, TypedDict
 
 import narwhals.stable.v2 as nw
@@ -127,6 +128,7 @@ class Wait(TypedDict):
     least_s: int
 
 
+@cache
 def _references() -> Mapping[str, nw.Expr]:
     result = {name: col(f"{name}_us") for name in TIMES}
     modified, ended = result["modificationtime"], result["endtime"]
