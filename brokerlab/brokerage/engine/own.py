@@ -215,7 +215,23 @@ def _refuse(what: str, problems: Sequence[str]) -> None:
 def _problems(
     rules: tuple[Rule, ...], schema: tuple[tuple[str, pl.DataType], ...]
 ) -> tuple[str, ...]:
-    return tuple(each for rule in rules for each in problems_of(rule, dict(schema)))
+    known = dict(schema)
+    if _read_what_is_there(rules, known):
+        return ()
+    return tuple(each for rule in rules for each in problems_of(rule, known))
+
+
+def _read_what_is_there(rules: Sequence[Rule], schema: Mapping[str, pl.DataType]) -> bool:
+    """Tell whether rules read columns that there are and say yes or no: all are asked at once, as most often they do."""
+    if not {name for rule in rules for name in rule.columns()} <= schema.keys():
+        return False
+    reads = {name: schema[name] for rule in rules for name in rule.reads}
+    answers = [rule.when.alias(str(number)) for number, rule in enumerate(rules)]
+    try:
+        kinds = pl.DataFrame(schema=reads).select(answers).dtypes
+    except pl.exceptions.PolarsError:
+        return False
+    return kinds == [pl.Boolean()] * len(rules)
 
 
 def problems_of(
