@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.production_jobs.brokerage import decide
+from brokerlab.brokerage.engine.decide import parts
+from brokerlab.brokerage.engine.world import World
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from tests.examples import examples
@@ -49,9 +51,11 @@ def decided(tables: Tables, frames: Frames, rules: ProductionRules, **more: Any)
     return decide(frames, rules=rules, config=compare.config(tables), **more)
 
 
-def disagreements(tables: Tables, rules: ProductionRules) -> list[str]:
-    """Return what the plain loop decides differently."""
-    found = decided(tables, compare.frames(tables), rules)
+def disagreements(
+    tables: Tables, rules: ProductionRules, found: Decisions | None = None
+) -> list[str]:
+    """Return what the plain loop decides differently from what is found, or is decided now."""
+    found = found or decided(tables, compare.frames(tables), rules)
     rows = found.queues.join(found.weighed.select(*KEYS, *COUNTS), on=KEYS, how="left")
     loop = production_jobs.decide_all(tables, rules=rules)
     parents = {row["panda_queue"] for row in tables["queues"] if row["is_unified"]}
@@ -136,9 +140,21 @@ def test_the_loop_decides_the_same_with_one_switch_flipped(
     assert not disagreements(random_world(seed, N_TASKS, N_QUEUES), flipped(name, rules))
 
 
+FLIPPED = random_world(5, 20, 30)
+
+
+@pytest.fixture(scope="module")
+def looked_up() -> World:
+    frames, config = compare.frames(FLIPPED), compare.config(FLIPPED)
+    return BROKERAGE.prepare(frames, rules="document", config=config)
+
+
 @pytest.mark.parametrize("name", FLIPS)
-def test_every_switch_of_the_loop_flips(name: str) -> None:
-    assert not disagreements(random_world(5, 20, 30), flipped(name, "document"))
+def test_every_switch_of_the_loop_flips(name: str, looked_up: World) -> None:
+    """What the switch does not change is looked up once; tests/unit/brokerage/engine/test_rules.py says it is the same."""
+    rules = flipped(name, "document")
+    now = looked_up.with_rules(rules)
+    assert not disagreements(FLIPPED, rules, BROKERAGE.decisions.of(now, parts(now)))
 
 
 def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:
@@ -152,13 +168,15 @@ def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:
 def test_random_worlds_are_odd_enough() -> None:
     """Every check bites somewhere, so that agreement says something."""
     bites: set[str] = set()
-    worlds = [random_world(seed, 60, 50) for seed in range(4)]
-    for tables in [*worlds, *(eased(world) for world in worlds)]:
+    worlds = (random_world(seed, 60, 50) for seed in range(4))
+    for tables in (each for world in worlds for each in (world, eased(world))):
         for rules in ("document", "production"):
             found = decided(tables, compare.frames(tables), ProductionRules(rules))
             bites |= set(found.queues["check"].drop_nulls().cast(pl.String))
             every = set(found.queues.schema["check"].categories)
-    assert every == bites
+            if every == bites:
+                return
+    pytest.fail(f"never: {every - bites}")
 
 
 # ---- against itself

@@ -54,15 +54,12 @@ def random_tables() -> dict[str, pl.DataFrame]:
     return frames(random_world(4, 40, 30))
 
 
-def decided(rules: str, config: Config | None = None) -> Decisions:
+@cache
+def decided(rules: str, key: str | None = None, value: Any = None) -> Decisions:
+    config = None if key is None else with_value(key, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
         return decide(random_tables(), rules=ProductionRules(rules), config=config)
-
-
-@cache
-def base(rules: str) -> Decisions:
-    return decided(rules)
 
 
 def with_value(key: str, value: Any) -> Config:
@@ -77,10 +74,10 @@ def with_value(key: str, value: Any) -> Config:
 def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
     key: str, rules: str
 ) -> None:
-    before = base(rules)
+    before = decided(rules)
     for value in GRIDS[key]:
         config = with_value(key, value)
-        whole = decided(rules, config)
+        whole = decided(rules, key, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BrokerlabWarning)
             some = redecide(before, config)
@@ -98,7 +95,7 @@ def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
     config = with_value("NQUEUED_SAT_CAP", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
-        whole = redecide(base("production"), config)
+        whole = redecide(decided("production"), config)
         monkeypatch.setattr(sys.modules[in_parts.__module__], "PAIRS_AT_ONCE", 70)
         parts = redecide(decided("production"), config)
     assert parts.queues.equals(whole.queues)
@@ -119,10 +116,12 @@ def test_completeness_of_another_vo_is_asked_anew() -> None:
 
 
 def test_every_key_that_is_read_is_tried_above() -> None:
-    plain = {key for key in GRIDS if key in keys_read(base("production"))}
+    plain = {key for key in GRIDS if key in keys_read(decided("production"))}
     patterns = {"NQUEUELIMITSITE_<gshare>", "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"}
-    assert plain | patterns == set(keys_read(base("production")))
-    assert set(keys_read(base("document"))) == set(keys_read(base("production"))) - {"NW_ACTIVE"}
+    assert plain | patterns == set(keys_read(decided("production")))
+    assert set(keys_read(decided("document"))) == set(keys_read(decided("production"))) - {
+        "NW_ACTIVE"
+    }
 
 
 @pytest.mark.parametrize("key", ["NQUEUED_SAT_CAP", "MAX_MISSING_INPUT_FILES"])
@@ -130,9 +129,9 @@ def test_the_numbers_are_those_of_a_comparison(key: str) -> None:
     value = GRIDS[key][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
-        row = what_if(base("production"), key, [value]).row(0, named=True)
-    whole = decided("production", with_value(key, value))
-    found = compare(base("production"), whole)
+        row = what_if(decided("production"), key, [value]).row(0, named=True)
+    whole = decided("production", key, value)
+    found = compare(decided("production"), whole)
     assert row["n_pairs"] == found.n_changed()
     assert (row["n_gained"], row["n_lost"]) == (found.n_changed("gained"), found.n_changed("lost"))
     assert (row["n_tasks"], row["n_outcomes"]) == (found.n_tasks_changed, found.n_outcomes)
@@ -182,7 +181,7 @@ def test_a_required_placeholder_takes_every_value_or_the_one_given() -> None:
 
 
 def test_keys_that_nothing_reads_are_refused() -> None:
-    decisions = base("production")
+    decisions = decided("production")
     with pytest.raises(ConfigError, match="is unknown: did you mean 'NQUEUED_SAT_CAP'"):
         what_if(decisions, "NQUEUED_SATCAP", [1])
     with pytest.raises(ConfigError, match="is read by nothing here; read are IO_INTENSITY_CUT"):
