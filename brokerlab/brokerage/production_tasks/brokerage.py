@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
-from brokerlab.brokerage.inputs.frames import KEY, first_valid_for
+from brokerlab.brokerage.inputs.frames import KEY, first_valid_for, run
 from brokerlab.brokerage.production_tasks import ranking, storage
 from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, OPTIONS, TABLES
 from brokerlab.brokerage.production_tasks.facts import asked_for_queues, ends, facts, lookups
@@ -145,19 +145,19 @@ def _places(
     }
     made = [name for name in late.columns if name in made_by(world.steps)]
     keys = ["t", "q"]
-    late = late.select(*keys, *made).drop("rw")
-    table = table.with_columns(**known)
+    late = late.select(*keys, *(name for name in made if name != "rw"))
+    told = table.lazy().with_columns(**known)
     for part in (late, weighed):
-        table = table.join(part, on=keys, how="left", maintain_order="left")
+        told = told.join(part.lazy(), on=keys, how="left", maintain_order="left")
     passed = pl.col("check").is_null()
     factors = [name for name in _WEIGHT if name in made]
     chained = pl.col("check").cast(pl.String) == "full_chain"
-    table = table.with_columns(
+    told = told.with_columns(
         pl.when(passed).then(pl.col(factors)), detail=pl.when(chained).then("full_chain_detail")
     )
     first = [*PAIR, "position", "role", "check", "failed", "detail"]
     columns = dict.fromkeys([*first, *compared, *known, *_ALSO, "rw", *_WEIGHT])
-    return table.select(name for name in columns if not name.startswith("$"))
+    return run(told.select(name for name in columns if not name.startswith("$")))
 
 
 def _tasks(
@@ -171,11 +171,11 @@ def _tasks(
         abort=(pl.col("check").cast(pl.String) == "no_storage").any(),
     )
     counts = counts.with_columns(stage=counts["last"].cat.to(names).cast(pl.String))
-    came = late.group_by("t").agg(pl.col("waived", "came_to_input").any())
-    table = world.tasks
+    came = run(late.lazy().group_by("t").agg(pl.col("waived", "came_to_input").any()))
+    table = world.tasks.lazy()
     for part in (counts, came, chosen, world.outcomes):
-        table = table.join(part, on="t", how="left", maintain_order="left")
-    return table.with_columns(_outcome(world)).select(*KEY, *_columns(world))
+        table = table.join(part.lazy(), on="t", how="left", maintain_order="left")
+    return run(table.with_columns(_outcome(world)).select(*KEY, *_columns(world)))
 
 
 def _outcome(world: World) -> pl.Expr:
@@ -237,12 +237,12 @@ def _datasets(world: World, chosen: pl.DataFrame) -> pl.DataFrame:
     pairs = chosen.with_columns(site="nucleus")
     rows = storage.placed(pairs, tables["output_datasets"], endpoints, tables["storage_endpoints"])
     sites = tables["nuclei"].select("snapshot", "nucleus", "role", "default_endpoint_out")
-    rows = first_valid_for(rows, sites, ["nucleus"], ["snapshot"])
+    known = first_valid_for(rows, sites, ["nucleus"], ["snapshot"]).lazy()
     default = pl.when(pl.col("role") == "satellite").then("default_endpoint_out")
-    rows = rows.with_columns(ddm_endpoint_name=pl.coalesce("ddm_endpoint_name", default))
+    known = known.with_columns(ddm_endpoint_name=pl.coalesce("ddm_endpoint_name", default))
     token = storage.destination(pl.col("ddm_endpoint_name"), pl.col("storagetoken"))
     columns = ["position", "datasetid", "datasetname", "storagetoken", "ddm_endpoint_name"]
-    return rows.select(*PAIR, *columns, token=token).sort(*KEY, "position")
+    return run(known.select(*PAIR, *columns, token=token).sort(*KEY, "position"))
 
 
 def place_of(key: str) -> str:  # noqa: ARG001 - all of them

@@ -16,6 +16,7 @@ from brokerlab.brokerage.inputs.frames import (
     KEY,
     first_valid_for,
     one_row_per_key,
+    run,
     valid_for,
     with_positions,
 )
@@ -197,15 +198,17 @@ def _with_input(
     """Add what is known of the input of tasks, and ``ended``: how those end whose nuclei are not looked at."""
     lost = unreadable.select(KEY).unique().with_columns(unreadable=pl.lit(value=True))
     asks = wanted.select(KEY).unique().with_columns(has_input=pl.lit(value=True))
+    known = tasks.lazy()
     for part in (lost, asks, storage.totals(listed, rules)):
-        tasks = tasks.join(part, on=KEY, how="left", maintain_order="left")
+        known = known.join(part.lazy(), on=KEY, how="left", maintain_order="left")
     ended = pl.when(pl.col("assigned").is_not_null()).then(pl.lit("nucleus"))
     waits = pl.col("unreadable") & rules.unreadable_input_waits
-    return tasks.with_columns(
+    result = known.with_columns(
         pl.col("has_input").fill_null(value=False),
         pl.col(storage.TOTALS).fill_null(0),
         ended=ended.when(waits).then(pl.lit("input_not_readable")),
-    ).drop("unreadable")
+    )
+    return run(result.drop("unreadable"))
 
 
 def queued_files(
@@ -228,7 +231,7 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), the columns of the nucleus, ``position`` in the draw
     (satellites come last), ``queued_files``, ``rw_all`` [HS06 s] and ``demand_gb``.
     """
-    instants = tasks.select("snapshot").unique().sort("snapshot")
+    instants = tasks.lazy().select("snapshot").unique().sort("snapshot")
     stored = with_positions(tables["nuclei"]).select("snapshot", *_NUCLEI)
     bare = full_chain.is_bare(pl.col("bare_mode"))
     is_nucleus = NUCLEUS.fill_null(value=False)
@@ -236,15 +239,16 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     rows = rows.unique(["snapshot", "nucleus"], keep="first", maintain_order=True)
     rows = rows.sort("snapshot", ~is_nucleus, "position", "nucleus")
     queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
-    rows = rows.join(queued, on=["snapshot", "nucleus"], how="left", maintain_order="left")
+    rows = rows.join(queued.lazy(), on=["snapshot", "nucleus"], how="left", maintain_order="left")
     number = pl.int_range(pl.len(), dtype=pl.Int64)
     rows = rows.with_columns(
         pl.col("queued_files").fill_null(0.0), position=number.over("snapshot")
     )
-    rows = storage.with_all_work(rows, tables["remaining_work"]).sort("snapshot", "nucleus")
-    return rows.with_columns(
-        q=number, q_candidate=is_nucleus, demand_gb=storage.demand_gb(rows["rw_all"], rules)
-    ).rename({"snapshot": "q_version"})
+    worked = storage.with_all_work(run(rows), tables["remaining_work"]).sort("snapshot", "nucleus")
+    demand = storage.demand_gb(worked["rw_all"], rules)
+    return worked.with_columns(q=number, q_candidate=is_nucleus, demand_gb=demand).rename(
+        {"snapshot": "q_version"}
+    )
 
 
 def _with_satellites(

@@ -113,9 +113,9 @@ def counted_datasets(
         *(() if rules.conditions_and_logs_count else (name.str.starts_with("ddo"), field == "log")),
         pl.col("taskbrokeronmaster") & ~pl.col("is_master").fill_null(value=False),
     ]
-    inputs = valid_for(tasks.select(*KEY, "taskbrokeronmaster"), datasets)
+    inputs = valid_for(tasks.lazy().select(*KEY, "taskbrokeronmaster"), datasets)
     counts = ~pl.any_horizontal(condition.fill_null(value=False) for condition in ignored)
-    return inputs.filter(counts).select(_DATASET).unique(_DATASET).sort(_DATASET)
+    return run(inputs.filter(counts).select(_DATASET).unique(_DATASET).sort(_DATASET))
 
 
 def listed_replicas(
@@ -152,7 +152,7 @@ def totals(listed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     its constituents, or in ``container_totals="last"`` what the last one listed has.
     """
     last_of = [*_DATASET, "constituent"]
-    units = listed.sort(*_DATASET, "position").group_by(last_of, maintain_order=True)
+    units = listed.lazy().sort(*_DATASET, "position").group_by(last_of, maintain_order=True)
     known = pl.col("total") > 0
     sized = units.agg(
         tot_num=pl.col("total").filter(known).first().fill_null(0),
@@ -160,7 +160,7 @@ def totals(listed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     )
     if rules.container_totals == "last":
         sized = sized.group_by(_DATASET, maintain_order=True).agg(pl.col(TOTALS).last())
-    return sized.group_by(KEY).agg(pl.col(TOTALS).sum())
+    return run(sized.group_by(KEY).agg(pl.col(TOTALS).sum()))
 
 
 def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
@@ -251,18 +251,18 @@ def resolve(asked: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
         pl.col(column).fill_null("").str.join(_SEPARATOR).alias(column)
         for column in ("ddm_endpoint_name", "type")
     )
-    ordered = endpoints.sort("state", "site", "position")
+    ordered = endpoints.lazy().sort("state", "site", "position")
     lists = ordered.group_by("state", "site").agg(names, kinds)
-    asked = asked.join(lists, on=["state", "site"], how="left")
+    asked = run(asked.lazy().join(lists, on=["state", "site"], how="left"))
     texts = ["pattern", "ddm_endpoint_name", "type"]
     distinct = asked.select(texts).unique().drop_nulls("ddm_endpoint_name")
     result = [
         match(pattern, list(zip(ends.split(_SEPARATOR), types.split(_SEPARATOR), strict=True)))
         for pattern, ends, types in distinct.iter_rows()
     ]
-    distinct = distinct.with_columns(found=pl.Series(result, dtype=pl.String))
-    answered = asked.join(distinct, on=texts, how="left")
-    return answered.select("state", "site", "pattern", ddm_endpoint_name="found")
+    found = distinct.lazy().with_columns(found=pl.Series(result, dtype=pl.String))
+    answered = asked.lazy().join(found, on=texts, how="left")
+    return run(answered.select("state", "site", "pattern", ddm_endpoint_name="found"))
 
 
 PAIR = (*KEY, "nucleus")
@@ -339,10 +339,9 @@ def placed(
 
     One row per pair (``site``: whose endpoints count) and output with its columns and ``ddm_endpoint_name``, null without one.
     """
-    gathered = with_positions(outputs).filter(
-        ~pl.col("storagetoken").str.starts_with("ddd:").fill_null(value=False)
-    )
-    gathered = gathered.with_columns(pattern=pattern_of(pl.col("storagetoken")))
+    nowhere = pl.col("storagetoken").str.starts_with("ddd:").fill_null(value=False)
+    kept = with_positions(outputs).lazy().filter(~nowhere)
+    gathered = run(kept.with_columns(pattern=pattern_of(pl.col("storagetoken"))))
     instants = pairs.select("snapshot").unique()
     wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
     wanted = without_instants(wanted, instants)
