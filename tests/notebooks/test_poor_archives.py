@@ -107,9 +107,14 @@ ALIKE = {
     ("workflow-pilots", "odd_names"),
     ("network-curve", "one_task"),
     ("network-curve", "all_null"),
+    ("waiting-rules", "all_null"),
+    ("workflow-pilots", "all_null"),
     ("workflow-pilots", "jobs_only"),
 }
-"""Reports that say something of one task, whose names are odd too, or whose own tests have odd names; and reports that read nothing of what such an archive lacks: their pages are those of `odd_names` but for the names."""
+"""Reports that say something of one task, whose names are odd too, or whose own tests have odd names; and reports that read nothing of what such an archive lacks: their pages are those of `odd_names` but for the names.
+
+Jobs that say nearly nothing are a page of explore and of others in every run, of waiting rules and of pilots in a long one.
+"""
 
 
 @pytest.fixture(scope="module")
