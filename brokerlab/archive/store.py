@@ -218,7 +218,6 @@ class Archive(Result):
             rows = self.spark.read.option("mergeSchema", "true").parquet(*paths)
             return rows.selectExpr(*_completed(table, rows.columns, "`", "timestamp_ntz"))
         self._files(table)
-        self._view(self._connection, [table])
         return self._connection.table(table)
 
     def lazy(self, table: str) -> Any:
@@ -269,7 +268,6 @@ class Archive(Result):
             MissingTableError: A canonical table is not in this archive.
         """
         connection = self._open_connection if outside else self._connection
-        self._view(connection, STORED)  # a query may list tables that it does not name
         try:
             kinds = _kinds(connection, text)
             if len(kinds) != 1 or kinds[0].name not in _READING:
@@ -373,7 +371,7 @@ class Archive(Result):
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """One in-memory DuckDB for views of the tables, which reads no other files."""
+        """One in-memory DuckDB with a view per table, which reads no other files."""
         return self._connected(outside=False)
 
     @cached_property
@@ -382,7 +380,7 @@ class Archive(Result):
         return self._connected(outside=True)
 
     def _connected(self, *, outside: bool) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB without any view; it spills to a temporary folder of its own."""
+        """Return an in-memory DuckDB with a view per table; it spills to a temporary folder of its own."""
         connection = duckdb.connect(
             config={
                 "TimeZone": "UTC",
@@ -393,38 +391,27 @@ class Archive(Result):
                 "python_enable_replacements": "false",
             }
         )
+        allowed: list[str] = []
+        for name in STORED:
+            if files := self._live([name]):
+                paths = [(self.path / file.path).absolute() for file in files]
+                # DuckDB takes every path for a pattern
+                names = [_WILD.sub(r"[\g<0>]", str(path)) for path in paths]
+                allowed += [*names, *map(str, paths)]
+                try:
+                    rows = connection.read_parquet(
+                        names, hive_partitioning=False, union_by_name=True
+                    )
+                except duckdb.Error as error:
+                    manifests.check(self.path, files)
+                    raise DataError(f"{self.path}: {name}: {error}") from error
+                columns = ", ".join(_completed(name, rows.columns, '"', "timestamp"))
+                query = f"select {columns} from ({rows.sql_query()})"  # noqa: S608
+                connection.execute(f"create view {name} as {query}")
         if not outside:
-            paths = [str((self.path / file.path).absolute()) for file in self._live(STORED)]
-            connection.execute("set allowed_paths = $1", [[*map(_as_pattern, paths), *paths]])
+            connection.execute("set allowed_paths = $1", [allowed])
             connection.execute("set enable_external_access = false")
         return connection
-
-    @cached_property
-    def _viewed(self) -> set[tuple[int, str]]:
-        """Connections by their number, and the tables that each has a view of: to bind one takes milliseconds."""
-        return set()
-
-    def _view(self, connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> None:
-        """Make views of tables where there are none."""
-        for name in tables:
-            files = self._live([name])
-            if not files or (id(connection), name) in self._viewed:
-                continue
-            paths = [_as_pattern(str((self.path / file.path).absolute())) for file in files]
-            try:
-                rows = connection.read_parquet(paths, hive_partitioning=False, union_by_name=True)
-            except duckdb.Error as error:
-                manifests.check(self.path, files)
-                raise DataError(f"{self.path}: {name}: {error}") from error
-            columns = ", ".join(_completed(name, rows.columns, '"', "timestamp"))
-            query = f"select {columns} from ({rows.sql_query()})"  # noqa: S608
-            connection.execute(f"create view if not exists {name} as {query}")
-            self._viewed.add((id(connection), name))
-
-
-def _as_pattern(path: str) -> str:
-    """Return the pattern that means a path alone: DuckDB takes every path for one."""
-    return _WILD.sub(r"[\g<0>]", path)
 
 
 _SQL_TYPES = {

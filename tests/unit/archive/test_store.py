@@ -71,7 +71,7 @@ def test_a_query_may_list_tables_that_it_does_not_name(folder, query):
 
 def test_a_table_may_be_asked_for_while_another_is_read(folder):
     opened = archive.open(folder)
-    rows = opened.sql("select pandaid from jobs order by 1").to_arrow_reader(1)
+    rows = opened.jobs.order("pandaid").select("pandaid").to_arrow_reader(1)
     first = next(rows)
     assert opened.resource_types.columns[0] == "resource_name"
     assert [one["pandaid"][0].as_py() for one in (first, *rows)] == [1, 2, 3, 4, 5, 6]
