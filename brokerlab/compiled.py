@@ -64,8 +64,8 @@ class _OnFirstCall:
         """What Numba makes of it."""
         return _kept(self._plain, self._options)
 
-    def __call__(self, *args: Any) -> Any:
-        return self.made(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.made(*args, **kwargs)
 
     def __reduce__(self) -> str:
         """Go to another process by name."""

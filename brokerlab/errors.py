@@ -196,7 +196,7 @@ def _reason(error: BaseException) -> str:
 
 
 def nearest(name: str, valid: Iterable[str], otherwise: str | None = None) -> str:
-    """Return a hint naming the closest valid name; when none is close what is said ``otherwise``, null: list them all.
+    """Return a hint naming the closest valid name; when none is close return ``otherwise``, or where that is null list them all.
 
     Example:
         >>> nearest("rnak", ["rank", "margin"])

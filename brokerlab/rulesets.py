@@ -210,8 +210,12 @@ def _watched(rules: type[RuleSet]) -> tuple[type[Any], frozenset[str]]:
 
     class Watched(rules):  # type: ignore[valid-type, misc]
         def __getattribute__(self, name: str) -> Any:
-            if name in names:
-                super().__getattribute__("__dict__")[_READ].add(name)
+            # a copy made by `replace` has none: to make it, all that is left as it is was read here
+            if (
+                name in names
+                and (read := super().__getattribute__("__dict__").get(_READ)) is not None
+            ):
+                read.add(name)
             return super().__getattribute__(name)
 
     return Watched, names

@@ -56,7 +56,7 @@ def without_waiting_for_the_disk() -> Iterator[None]:
 def without_searching_for_garbage() -> Iterator[None]:
     """Let no library ask for a search for garbage: statsmodels does after every adjustment, and tests hold much to search through."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "collect", lambda *_: 0)
+        patch.setattr(gc, "collect", lambda *_, **__: 0)
         yield
 
 

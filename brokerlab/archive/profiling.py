@@ -30,8 +30,8 @@ FAR_YEARS = 5
 """A time so many years from the median of its column is an outlier."""
 GAP_HOURS, GAP_STEPS = 24, 20
 """Nothing for longer than this [h], and than so many mean steps between rows, is a gap."""
-MOST_HELD_ROWS = 50_000
-"""Of a table that is read once, into memory: to open files anew takes milliseconds, for each of many queries."""
+MOST_HELD_ROWS = 5_000
+"""Of a table that is read once, into memory, whatever its texts: to open files anew takes milliseconds, for each of many queries."""
 COUNTED_TOGETHER, TOGETHER = 16, 4
 """Columns that one query counts, and columns whose values are in memory at a time."""
 SHOWN = 3

@@ -24,10 +24,13 @@ from brokerlab.archive import contracts, schema
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import STORED, fitted, polars_schema, required_columns
 from brokerlab.archive.manifest import DataFile, Manifest, Source
-from brokerlab.errors import ConfigError, DataError, writing
+from brokerlab.errors import ConfigError, DataError, SchemaError, writing
+from brokerlab.lazy import Later
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
 
 ROW_GROUP = 131_072
 """Rows per Parquet row group: fixed, so that equal rows give equal bytes."""
@@ -129,9 +132,17 @@ class ArchiveWriter:
             trusted: Skip the check of values and keys; types and names are still made to fit.
 
         Raises:
-            SchemaError: The rows break the table's contract.
+            SchemaError: The rows are no frame of the two kinds, or break the table's contract.
         """
-        given = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(pl.from_arrow(frame))
+        if isinstance(frame, pl.DataFrame):
+            given = frame
+        elif isinstance(frame, pa.Table):
+            given = pl.DataFrame(pl.from_arrow(frame))
+        else:
+            raise SchemaError(
+                f"{table}: rows are a {type(frame).__name__}; allowed: a Polars DataFrame or an Arrow table; "
+                "convert them, or ingest them with archive.ingest"
+            )
         if trusted and (missing := {*required_columns(table)} - {*given.columns}):
             raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
         rows = fitted(table, given) if trusted else schema.validate(table, given)

@@ -170,7 +170,7 @@ def bars(
     ``vertical`` bars are upright, and their ``label`` may be a time or number, too. ``states`` are as for `gantt`.
     """
     shown = _prepare(frame, [value, label, *_given(colour, panels)], {value: title})
-    states = _drawn(states)
+    states = _legible(states)
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
     stacked = bool(colour) and shown.select(label, *_given(panels)).is_duplicated().any()
     axis = "y" if vertical else "x"
@@ -317,7 +317,7 @@ def gantt(
     """
     shown = _prepare(frame, [start, end, label, *_given(colour, panels)], {})
     tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
-    fill = _fill(shown, colour, _drawn(states))
+    fill = _fill(shown, colour, _legible(states))
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -416,9 +416,14 @@ def _prepare(
     )
 
 
-def _drawn(states: Mapping[str, str] | None) -> dict[str, str] | None:
+def _legible(states: Mapping[str, str] | None) -> dict[str, str] | None:
     """Return the colours of states by the names that a prepared frame has of them."""
-    return None if states is None else {errors.shown(n): colour for n, colour in states.items()}
+    if states is None:
+        return None
+    return {
+        errors.shown(name) if isinstance(name, str) else name: colour
+        for name, colour in states.items()
+    }
 
 
 def _bare(column: str) -> str:

@@ -161,7 +161,7 @@ def _end_of(process: subprocess.Popen[bytes] | None) -> str:
         return f"the process of the notebook ended itself with exit code {code}"
     if code == -signal.SIGKILL:
         return f"the process of the notebook was killed, as systems do where memory runs out; {LESS_MEMORY}"
-    return f"the process of the notebook was ended by {signal.Signals(-code).name}"
+    return f"the process of the notebook was ended by signal {-code} ({signal.strsignal(-code)})"
 
 
 def kind_of(name: str) -> type[errors.BrokerlabError]:

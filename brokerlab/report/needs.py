@@ -22,7 +22,6 @@ class Rows:
     what: str  # it, in words
     count: pl.Expr  # how many there are: one number over ``jobs``; null counts as 0
     least: int = 1  # so many are needed
-    where: pl.Expr | None = None  # only among these jobs; null: all
 
     @classmethod
     def tasks(cls, what: str, where: pl.Expr, least: int = 1) -> Rows:
@@ -90,18 +89,14 @@ class Needs:
 
     def _too_few(self, archive: Archive) -> list[str]:
         """Say which rows are too few."""
-        if not self.rows:
+        counts = [rows.count.alias(str(place)) for place, rows in enumerate(self.rows)]
+        if not counts:
             return []
-        jobs = archive.scan("jobs")
-        asked = [
-            (jobs if rows.where is None else jobs.filter(rows.where)).select(rows.count)
-            for rows in self.rows
-        ]
-        counted = [frame.item() or 0 for frame in pl.collect_all(asked, engine="streaming")]
+        counted = archive.scan("jobs").select(counts).collect(engine="streaming").row(0)
         return [
-            f"{n} {rows.what}, {rows.least} needed"
+            f"{n or 0} {rows.what}, {rows.least} needed"
             for n, rows in zip(counted, self.rows, strict=True)
-            if n < rows.least
+            if (n or 0) < rows.least
         ]
 
 

@@ -16,7 +16,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.charts import classes as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.lifecycle import class_history as history
-from brokerlab.lifecycle.class_history.period import UNEQUAL_WAITS, WAITED
+from brokerlab.lifecycle.class_history.period import RATES_QUEUES
 from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.lifecycle.classification.wait_stats import USER
 from brokerlab.report import kit
@@ -37,7 +37,7 @@ TRIED = {
 OTHER = {"document": "production", "production": "document"}
 SHOWN = ("classes", "queues", "spells", "limits", "values", "waits", "task_classes")
 """Frames of the study that blocks of the page hold."""
-RATED_BY = "merge jobs of User Analysis or probes of unequal wait within four days"
+RATED_BY = "merge jobs of User Analysis or probes"
 DAYS = "95 % intervals from resampling days"
 
 
@@ -54,7 +54,17 @@ class Params(kit.Params):
         derived=("queues",),
         rows=[
             Rows("analysis jobs", (pl.col("prodsourcelabel") == USER).sum()),
-            Rows(f"pairs of {RATED_BY}, at one queue", UNEQUAL_WAITS, where=WAITED),
+            # whether their waits differ, and are near enough, is known only from the period and the status log
+            Rows(
+                f"{RATED_BY} at one queue",
+                pl.col("computingsite")
+                .filter(RATES_QUEUES & (pl.col("prodsourcelabel") == USER))
+                .drop_nulls()
+                .value_counts()  # `unique_counts` counts what is filtered out, too, where a query is streamed
+                .struct.field("count")
+                .max(),
+                least=2,
+            ),
         ],
         without={
             "tasks": "No tasks are known: classes of tasks are left out.",
@@ -128,8 +138,8 @@ def study(period: history.period.Period, p: Params) -> Study:
     if not ratings.n_rated:
         why = history.ratings.missing_classes(ratings.cells)["reason"][0].replace("_", " ")
         raise InsufficientDataError(
-            f"no queue has a class in this period; most often {why}; a queue is rated by two {RATED_BY}, "
-            f"and the archive has {period.n_sampled} such jobs at all queues"
+            f"no queue has a class in this period; most often {why}; a queue is rated by two {RATED_BY} "
+            f"of unequal wait within four days, and the archive has {period.n_sampled} such jobs at all queues"
         )
     dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     step = grain(period.window, FINE, most=130)

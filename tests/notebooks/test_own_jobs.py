@@ -37,8 +37,9 @@ REPORTS = (
     "memory_estimator",
     "walltime_estimator",
     "waiting_rules",
+    # what `test_explore.py` does without tasks and queues, in canonical names, it does of jobs of one's own
+    pytest.param("explore", marks=pytest.mark.long),
 )
-"""What `test_explore.py` does without tasks and queues, it does of jobs of one's own."""
 
 
 @pytest.fixture(scope="module")

@@ -209,10 +209,12 @@ def test_a_rule_that_cannot_work_is_refused(brokerage: Brokerage[Any, Any]) -> N
     several = Rule(
         name="x", source="", says="", when=pl.any_horizontal(pl.col("s_running", "x_nq") < 0)
     )
+    first = Rule(name="x", source="", says="", when=pl.first())
     early = Rule(name="x", source="", says="", when=pl.col("weight") > 1)
     for rule, message in (
         (window, "x looks at t, which only a rule of scope task may"),
         (several, "x: name the columns of its expression one by one"),
+        (first, "x: (name the columns of its expression one by one|when cannot be evaluated)"),
         (early, "x: no column weight"),
     ):
         with pytest.raises(ConfigError, match=message):

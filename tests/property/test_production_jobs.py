@@ -6,6 +6,7 @@ Worlds are random (:mod:`tests.twins.worlds`), so the properties run over seeds.
 from __future__ import annotations
 
 import importlib
+import pickle
 from random import Random
 from typing import Any
 
@@ -15,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
@@ -151,10 +151,19 @@ def looked_up() -> World:
 
 @pytest.mark.parametrize("name", FLIPS)
 def test_every_switch_of_the_loop_flips(name: str, looked_up: World) -> None:
-    """What the switch does not change is looked up once; tests/unit/brokerage/engine/test_rules.py says it is the same."""
+    """What the switch does not change is looked up once; tests/unit/brokerage/engine/test_rules.py compares that with a whole decision,
+    of every eighth switch and in long runs of all."""
     rules = flipped(name, "document")
     now = looked_up.with_rules(rules)
-    assert not disagreements(FLIPPED, rules, BROKERAGE.decisions.of(now, parts(now)))
+    assert not disagreements(FLIPPED, rules, BROKERAGE.of(now))
+
+
+def test_decisions_are_the_same_after_a_pickle(looked_up: World) -> None:
+    mine = BROKERAGE.of(looked_up)
+    again = pickle.loads(pickle.dumps(mine))  # noqa: S301 - our own
+    assert mine.places["check"].null_count()
+    assert_frame_equal(again.places, mine.places, check_exact=True)
+    assert_frame_equal(again.tasks, mine.tasks, check_exact=True)
 
 
 def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:

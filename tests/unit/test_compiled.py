@@ -1,5 +1,6 @@
 """What is compiled and kept by one process must not stand in for what another one kept, nor for what changed since."""
 
+import pickle
 import subprocess
 import sys
 
@@ -22,6 +23,22 @@ def test_no_two_processes_give_compiled_pieces_one_name():
     )
     assert first.strip().isdigit()
     assert first != second
+
+
+def test_numba_loads_with_the_first_call():
+    run = "import sys; import brokerlab.report.runner, brokerlab.calibrate.simulation.kernel; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == b"False"
+
+
+@compiled.compiled
+def times(x, factor):
+    return x * factor
+
+
+def test_a_compiled_function_goes_to_other_processes_by_name():
+    assert pickle.loads(pickle.dumps(times)) is times  # noqa: S301 - our own
+    assert times(3, factor=2) == 6
 
 
 def plus_one(x):

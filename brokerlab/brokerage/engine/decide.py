@@ -296,7 +296,8 @@ def settle(
 
 def named(numbers: IntArray | SmallArray, names: pl.Enum) -> pl.Series:
     """Return the names of numbers; -1: null."""
-    codes = pl.Series(numbers.astype(np.uint8))
+    # what lies under a null is written, too
+    codes = pl.Series(np.maximum(numbers, 0).astype(np.uint8))
     return codes.set(pl.Series(numbers < 0), None).cat.to(names)
 
 

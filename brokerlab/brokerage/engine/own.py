@@ -216,9 +216,11 @@ def _problems(
     rules: tuple[Rule, ...], schema: tuple[tuple[str, pl.DataType], ...]
 ) -> tuple[str, ...]:
     known = dict(schema)
-    if _read_what_is_there(rules, known):
-        return ()
-    return tuple(each for rule in rules for each in problems_of(rule, known))
+    # without a name of a column it may be one by its place, which would be a column that another rule reads
+    nameless = [rule for rule in rules if not rule.when.meta.root_names()]
+    named = [rule for rule in rules if rule.when.meta.root_names()]
+    apart = nameless if _read_what_is_there(named, known) else rules
+    return tuple(each for rule in apart for each in problems_of(rule, known))
 
 
 def _read_what_is_there(rules: Sequence[Rule], schema: Mapping[str, pl.DataType]) -> bool:
@@ -237,7 +239,7 @@ def _read_what_is_there(rules: Sequence[Rule], schema: Mapping[str, pl.DataType]
 def problems_of(
     rule: Rule, schema: Mapping[str, pl.DataType], *, known: Collection[str] = ()
 ) -> list[str]:
-    """Return what is wrong with a rule, where it is asked; ``told`` are columns besides that its sentences may name."""
+    """Return what is wrong with a rule, where it is asked; ``known`` are columns besides that its sentences may name."""
     evaluates = [name for name in rule.when.meta.root_names() if name in OWN]
     if evaluates and rule.scope == "pair":
         return [

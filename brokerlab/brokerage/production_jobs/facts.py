@@ -55,10 +55,9 @@ def task_facts(
     frame = tasks.lazy().with_row_index("t").with_columns(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
     )  # fmt: skip
-    kind, counted = _kind(rules), _count_by(resource_queues, rules)
-    frame = frame.with_columns(**kind).with_columns(**counted)
+    frame = frame.with_columns(**_kind(rules)).with_columns(**_count_by(resource_queues, rules))
     result = frame.select(
-        "t", "jeditaskid", "snapshot", "at", *kind, *counted, **_plain(), **memory(rules),
+        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
         **_disk(rules), **_time(), **_t1(rules),
     )  # fmt: skip
     return run(result)

@@ -189,6 +189,7 @@ def _read(rows: nw.LazyFrame[Any], entity: Sequence[str], time: str) -> pl.DataF
     few = collect(rows.drop("moment").head(MANY + 1))
     if len(few) <= MANY:
         return few
+    del few  # so that rows are in memory once
     rows = rows.with_columns(latest=nw.col(time).max().over(*entity, "moment"))
     rows = rows.filter(nw.col(time).is_null() | (nw.col(time) == nw.col("latest")))
     return collect(rows.drop("moment", "latest"))

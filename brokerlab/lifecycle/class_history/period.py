@@ -32,18 +32,6 @@ _MERGED_OR_PROBE = (
 ).fill_null(value=False)
 RATES_QUEUES = (_MERGED_OR_PROBE & (pl.col("gshare") == USER_ANALYSIS)).fill_null(value=False)
 """Jobs whose waits rate queues."""
-_READY = pl.coalesce("activatedtime", "creationtime")
-WAITED = (
-    RATES_QUEUES
-    & (pl.col("prodsourcelabel") == USER)
-    & (pl.col("jobstatus") == "finished")
-    & (pl.col("starttime") >= _READY)
-)
-"""Those of them whose waits count."""
-_NEAR = pl.col("starttime").diff() < timedelta(seconds=SAMPLE_S)
-_UNEQUAL = (pl.col("starttime") - _READY).diff() != timedelta(0)
-UNEQUAL_WAITS = (_NEAR & _UNEQUAL).over("computingsite", order_by="starttime").sum()
-"""Over those that `WAITED`: how often one waited longer or shorter than the one before at its queue, within the time of a sample; without any no queue is rated."""
 
 
 @dataclass(frozen=True, kw_only=True)

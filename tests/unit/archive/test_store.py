@@ -504,3 +504,12 @@ def test_a_session_without_pyspark_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(ConfigError, match=r"pyspark.*extra 'spark'"):
         store.session("local[1]")
+
+
+@pytest.mark.parametrize("rows", [{"pandaid": [1]}, pl.LazyFrame({"pandaid": [1]}), None])
+def test_rows_of_another_kind_are_refused_by_name(rows, tmp_path):
+    with (
+        archive.ArchiveWriter(tmp_path / "a") as writer,
+        pytest.raises(SchemaError, match=f"jobs: rows are a {type(rows).__name__}; allowed: "),
+    ):
+        writer.write("jobs", rows)

@@ -17,7 +17,8 @@ class DeadKernelError(RuntimeError):
 
 ENDS = {
     "os.kill(os.getpid(), 9)": f"was killed, as systems do where memory runs out; {kernel.LESS_MEMORY}",
-    "os.kill(os.getpid(), 6)": "was ended by SIGABRT",
+    "os.kill(os.getpid(), 6)": "was ended by signal 6 (Aborted)",
+    "os.kill(os.getpid(), 37)": "was ended by signal 37 (Real-time signal 3)",
     "os._exit(3)": "ended itself with exit code 3",
 }
 

@@ -177,23 +177,27 @@ def test_nothing_to_rate_by_is_no_answer(tmp_path):
 
 DAY = timedelta(days=1)
 PAIRS = {
-    "unequal waits": ((600, "A", DAY), True),
-    "equal waits": ((300, "A", DAY), False),
-    "at two queues": ((600, "B", DAY), False),
-    "too far apart": ((600, "A", 4 * DAY), False),
+    "unequal waits": ((600, "A", DAY), {}, True),
+    "first one changed late": ((600, "A", 4.5 * DAY), {"modificationtime": START + 2 * DAY}, True),
+    "failed": ((600, "A", DAY), {"jobstatus": "failed"}, True),
+    "at two queues": ((600, "B", DAY), {}, False),
+    "at no queue": ((600, None, DAY), {"computingsite": None}, False),
 }
-"""Wait [s], queue and place in time of a job beside one that waits 300 s at A; and whether the two rate a queue."""
+"""Wait [s], queue and place in time of a job beside one that waits 300 s at A, what is said of that one besides, and whether the two rate a queue."""
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_the_check_says_beforehand_a_run_says_too(name, tmp_path):
-    (wait_s, queue, later), is_rated = PAIRS[name]
-    last = job(4, "C", START + 5 * DAY, 60)  # until then classes are asked for
-    rows = [job(1, "A", START, 300), job(2, queue, START + later, wait_s), last]
+    (wait_s, queue, later), values, is_rated = PAIRS[name]
+    last = job(4, "C", START + 6 * DAY, 60)  # until then classes are asked for
+    rows = [job(1, "A", START, 300, **values), job(2, queue, START + later, wait_s), last]
     folder = write_jobs(tmp_path / "few", pl.DataFrame(rows))
-    lack = [] if is_rated else [f"0 pairs of {site_classes.RATED_BY}, at one queue, 1 needed"]
+    lack = [] if is_rated else [f"1 {site_classes.RATED_BY} at one queue, 2 needed"]
     assert Params.needs.missing(open_archive(folder)) == lack
-    p = Params(archive=str(folder), every="1h", n_boot=20, out_dir=str(tmp_path / "out"))
+    rules = "production" if name == "failed" else "document"
+    p = Params(
+        archive=str(folder), every="1h", n_boot=20, rules=rules, out_dir=str(tmp_path / "out")
+    )
     period = load(p.model_copy(update={"start": START}))
     if is_rated:
         assert study(period, p).ratings.n_rated

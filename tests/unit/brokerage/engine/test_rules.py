@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,3 +78,12 @@ def test_what_is_read_of_a_rule_set() -> None:
     assert not read
     assert getattr(copy, name) == getattr(rules, name)
     assert read == {name}
+
+
+def test_a_rule_set_made_of_one_that_is_watched() -> None:
+    """A brokerage of one's own may turn a switch itself: what stays as it is was read."""
+    rules, read = MatchingRules("production"), set[str]()
+    first, *others = rules.SWITCHES
+    made = replace(watched(rules, read), **{first: getattr(MatchingRules("document"), first)})
+    assert read >= {*others}
+    assert getattr(made, first) == getattr(MatchingRules("document"), first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import dataframely as dy
 import polars as pl
 import pytest
 
@@ -169,6 +170,22 @@ def test_as_many_checks_as_allowed_keep_their_bits(world):
 def test_weights_that_cannot_rank_are_refused(world, weight, said):
     with pytest.raises(ConfigError, match=f"brokerage ours: weight: .*{said}"):
         with_weight(weight).decide(world.frames())
+
+
+def test_a_check_reads_a_column_that_a_table_of_tasks_has_besides(world):
+    class Tasks(BROKERAGE.tables["tasks"]):
+        t_mine = dy.Int64(nullable=True)
+
+    mine = check(when=pl.col("t_mine") == 1, says="it is mine")
+    own = ours(
+        tables={**BROKERAGE.tables, "tasks": Tasks}, checks=lambda r: (*queue_checks(r), mine)
+    )
+    frames = world.frames()
+    decided = [
+        own.decide(frames | {"tasks": frames["tasks"].with_columns(t_mine=pl.lit(number))})
+        for number in (0, 1)
+    ]
+    assert ["small" in reasons(each).values() for each in decided] == [False, True]
 
 
 def test_a_brokerage_of_ones_own_has_its_tables_and_name():
