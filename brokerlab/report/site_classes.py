@@ -54,11 +54,16 @@ class Params(kit.Params):
         derived=("queues",),
         rows=[
             Rows("analysis jobs", (pl.col("prodsourcelabel") == USER).sum()),
-            # whether their waits differ, and are near enough, is known only from the period and the status log
+            # as the rules of the document count them; whether their waits differ, and are near enough, is known only from the
+            # period and the status log
             Rows(
-                f"{RATED_BY} at one queue",
+                f"finished {RATED_BY} at one queue",
                 pl.col("computingsite")
-                .filter(RATES_QUEUES & (pl.col("prodsourcelabel") == USER))
+                .filter(
+                    RATES_QUEUES,
+                    pl.col("prodsourcelabel") == USER,
+                    pl.col("jobstatus") == "finished",
+                )
                 .drop_nulls()
                 .value_counts()  # `unique_counts` counts what is filtered out, too, where a query is streamed
                 .struct.field("count")

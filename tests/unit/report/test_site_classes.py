@@ -179,7 +179,7 @@ DAY = timedelta(days=1)
 PAIRS = {
     "unequal waits": ((600, "A", DAY), {}, True),
     "first one changed late": ((600, "A", 4.5 * DAY), {"modificationtime": START + 2 * DAY}, True),
-    "failed": ((600, "A", DAY), {"jobstatus": "failed"}, True),
+    "failed": ((600, "A", DAY), {"jobstatus": "failed"}, False),
     "at two queues": ((600, "B", DAY), {}, False),
     "at no queue": ((600, None, DAY), {"computingsite": None}, False),
 }
@@ -192,12 +192,9 @@ def test_what_the_check_says_beforehand_a_run_says_too(name, tmp_path):
     last = job(4, "C", START + 6 * DAY, 60)  # until then classes are asked for
     rows = [job(1, "A", START, 300, **values), job(2, queue, START + later, wait_s), last]
     folder = write_jobs(tmp_path / "few", pl.DataFrame(rows))
-    lack = [] if is_rated else [f"1 {site_classes.RATED_BY} at one queue, 2 needed"]
+    lack = [] if is_rated else [f"1 finished {site_classes.RATED_BY} at one queue, 2 needed"]
     assert Params.needs.missing(open_archive(folder)) == lack
-    rules = "production" if name == "failed" else "document"
-    p = Params(
-        archive=str(folder), every="1h", n_boot=20, rules=rules, out_dir=str(tmp_path / "out")
-    )
+    p = Params(archive=str(folder), every="1h", n_boot=20, out_dir=str(tmp_path / "out"))
     period = load(p.model_copy(update={"start": START}))
     if is_rated:
         assert study(period, p).ratings.n_rated
