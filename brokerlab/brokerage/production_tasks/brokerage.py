@@ -146,18 +146,18 @@ def _places(
     made = [name for name in late.columns if name in made_by(world.steps)]
     keys = ["t", "q"]
     late = late.select(*keys, *(name for name in made if name != "rw"))
-    told = table.lazy().with_columns(**known)
+    joined = table.lazy().with_columns(**known)
     for part in (late, weighed):
-        told = told.join(part.lazy(), on=keys, how="left", maintain_order="left")
+        joined = joined.join(part.lazy(), on=keys, how="left", maintain_order="left")
     passed = pl.col("check").is_null()
     factors = [name for name in _WEIGHT if name in made]
     chained = pl.col("check").cast(pl.String) == "full_chain"
-    told = told.with_columns(
+    joined = joined.with_columns(
         pl.when(passed).then(pl.col(factors)), detail=pl.when(chained).then("full_chain_detail")
     )
     first = [*PAIR, "position", "role", "check", "failed", "detail"]
     columns = dict.fromkeys([*first, *compared, *known, *_ALSO, "rw", *_WEIGHT])
-    return run(told.select(name for name in columns if not name.startswith("$")))
+    return run(joined.select(name for name in columns if not name.startswith("$")))
 
 
 def _tasks(

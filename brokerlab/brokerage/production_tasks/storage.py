@@ -174,8 +174,8 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     looked at is readable over WAN. Nuclei without any replica fall out.
     """
     unit = [*_UNIT, "nucleus"]
-    found = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"]).lazy()
-    there = found.with_columns(done=pl.col("whole") & ~pl.col("tape"))
+    copies = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"]).lazy()
+    there = copies.with_columns(done=pl.col("whole") & ~pl.col("tape"))
     done = there.filter("done").group_by(unit).agg(end=pl.col("position").min())
     there = there.join(done, on=unit, how="left", nulls_equal=True).cache()
     seen = there.filter(pl.col("end").is_null() | (pl.col("position") <= pl.col("end")))
@@ -260,8 +260,8 @@ def resolve(asked: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
         match(pattern, list(zip(ends.split(_SEPARATOR), types.split(_SEPARATOR), strict=True)))
         for pattern, ends, types in distinct.iter_rows()
     ]
-    found = distinct.lazy().with_columns(found=pl.Series(result, dtype=pl.String))
-    answered = asked.lazy().join(found, on=texts, how="left")
+    first = distinct.lazy().with_columns(found=pl.Series(result, dtype=pl.String))
+    answered = asked.lazy().join(first, on=texts, how="left")
     return run(answered.select("state", "site", "pattern", ddm_endpoint_name="found"))
 
 
@@ -369,9 +369,9 @@ def destinations(
     ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand (null
     without total).
     """
-    found = placed(pairs, outputs, endpoints, storage)
-    found = found.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
-    rows = first_valid_for(found, storage, ["ddm_endpoint_name"], ["snapshot"]).lazy()
+    places = placed(pairs, outputs, endpoints, storage)
+    places = places.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
+    rows = first_valid_for(places, storage, ["ddm_endpoint_name"], ["snapshot"]).lazy()
     rows = rows.with_columns(
         pl.col(*SPACES, "space_total").fill_null(0.0),
         gathers_output=pl.lit(value=True),
