@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT, AnalysisRules
 from brokerlab.brokerage.inputs.data import completeness, real
-from brokerlab.brokerage.inputs.frames import AS_WRITTEN, KEY, at_every, for_tasks, run
+from brokerlab.brokerage.inputs.frames import KEY, at_every, for_tasks, run, run_all
 from brokerlab.brokerage.inputs.queues import SPACES, space_usable, up
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -354,7 +354,7 @@ def _choose(lists: pl.LazyFrame, asked: pl.LazyFrame) -> tuple[pl.DataFrame, pl.
     none_has_all = ~pl.col("has_all_disk") & ~pl.col("has_all_any")
     union = exists.filter(none_has_all & pl.col("home").is_null()).select("t")
     chosen = picked.filter("x_data").select("t", "parent", "x_data")
-    result = pl.collect_all([chosen, union], engine="in-memory", optimizations=AS_WRITTEN)
+    result = run_all([chosen, union])
     return result[0], result[1]["t"]
 
 

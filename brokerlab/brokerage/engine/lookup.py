@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.pairs import LazySide, Side
-from brokerlab.brokerage.inputs.frames import AS_WRITTEN, run
+from brokerlab.brokerage.inputs.frames import run, run_all
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import watched
@@ -203,5 +203,5 @@ def sides_of(lookups: Iterable[Lookup], known: Known) -> tuple[Side, ...]:
     """Return facts of pairs, all collected at once."""
     sides = lazy_sides(lookups, known)
     plans = [plan for _, plan in sides]
-    frames = pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+    frames = run_all(plans)
     return tuple(replace(side, rows=rows) for (side, _), rows in zip(sides, frames, strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import AS_WRITTEN
+from brokerlab.brokerage.inputs.frames import run_all
 from brokerlab.numerics import IntArray, repeated
 
 UIntArray = npt.NDArray[np.uint32]
@@ -222,7 +222,7 @@ class Plans:
                 if name not in self.made:
                     self.made[name] = make({key: self._source(key, frames[key]) for key in frames})
                 plans = [*self.made[name]]
-                return pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+                return run_all(plans)
             finally:
                 self.frames.clear()
 

@@ -33,6 +33,11 @@ def run(plan: pl.LazyFrame) -> pl.DataFrame:
     return plan.collect(engine="in-memory", optimizations=AS_WRITTEN)
 
 
+def run_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """Run several plans as they are written; what they share (``cache``) once."""
+    return pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+
+
 SNAPSHOT: Schema = {"snapshot": pl.Int64}
 TASK: Schema = {"jeditaskid": pl.Int64}
 
